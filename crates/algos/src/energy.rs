@@ -1,0 +1,43 @@
+//! What a policy may ask about joules. pelton-power implements it; nothing here reads a meter.
+
+use std::time::Duration;
+
+use crate::units::{BitRate, Bytes, Joules, Watts};
+
+/// A transfer that has not happened yet, as a policy imagines it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Forecast {
+    /// Body bytes that would move.
+    pub bytes: Bytes,
+    /// The mean goodput while they move.
+    pub rate: BitRate,
+    /// How long the transfer would take, its start included.
+    pub duration: Duration,
+    /// Connections that would be open.
+    pub connections: u32,
+}
+
+/// Predicts what a transfer costs. Joules from here are modelled, never measured.
+pub trait EnergyModel {
+    /// Energy of the whole transfer: the radio's promotion, activity and tail, and the CPU and
+    /// base power while it lasts.
+    fn predict(&self, forecast: &Forecast) -> Joules;
+}
+
+/// A device that draws the same power whatever it does: the model for a run without a better one.
+/// Under it the least energy is the least time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ConstantPower(pub Watts);
+
+impl Default for ConstantPower {
+    /// 1 W: with the power constant, only ratios matter, and one watt leaves them readable.
+    fn default() -> Self {
+        Self(Watts::new(1.0))
+    }
+}
+
+impl EnergyModel for ConstantPower {
+    fn predict(&self, forecast: &Forecast) -> Joules {
+        self.0 * forecast.duration
+    }
+}

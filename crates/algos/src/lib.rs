@@ -1,0 +1,29 @@
+//! What to do next: the scheduling decisions of pelton, as pure code.
+//!
+//! Nothing in this crate does anything. There is no I/O, no thread, no clock and no global random
+//! number: time is an argument ([`time::Timestamp`]), randomness is an argument
+//! ([`limits::Jitter`]), and the same inputs give the same decisions.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`units`] | bytes, bit rates, joules and watts, with their arithmetic |
+//! | [`time`] | time since the run began |
+//! | [`link`] | what is believed of the link, and the filters that build the belief |
+//! | [`cluster`] | files to small, medium and large clusters |
+//! | [`sizes`] | what size a file will likely have before its server has said so |
+//! | [`params`] | the three formulas: pipelining, parallelism, concurrency |
+//! | [`policy`] | the [`policy::Policy`] trait, and LowE, HAT, EHT and fixed |
+//! | [`energy`] | what a policy may ask about joules |
+//! | [`ranges`] | which bytes of a file are done, in flight or missing |
+//! | [`limits`] | budgets per origin, overload back-off, retry delays |
+
+pub mod cluster;
+pub mod energy;
+pub mod limits;
+pub mod link;
+pub mod params;
+pub mod policy;
+pub mod ranges;
+pub mod sizes;
+pub mod time;
+pub mod units;

@@ -1,0 +1,5 @@
+//! Where file lists come from.
+
+mod spec;
+
+pub use spec::{Digest, DigestAlgorithm, FileSpec};

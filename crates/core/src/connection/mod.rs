@@ -1,0 +1,1 @@
+//! Connections: an own connector over hyper's `client::conn`.

@@ -1,0 +1,192 @@
+//! What failed, on which URL or file, why, and what to do.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// What sort of failure it was. It decides the exit code and whether the engine tries again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The input is malformed or contradicts itself. Not retried.
+    Usage,
+    /// 404 or 410. Not retried.
+    NotFound,
+    /// The host name has no address. Retried: a resolver may be down for a moment.
+    Resolve,
+    /// No connection: refused, unreachable, reset while connecting. Retried.
+    Connect,
+    /// The TLS handshake failed: expired, wrong name, unknown authority. Not retried.
+    Tls,
+    /// Nothing arrived for too long. Retried.
+    Timeout,
+    /// The connection ended before the body did. Retried from where it ended.
+    ShortBody,
+    /// The peer broke HTTP: a malformed response or a Content-Range that was not asked for. Retried.
+    Protocol,
+    /// The server's file is another one than the one whose part is kept. Restarted by the engine.
+    Changed,
+    /// What is there can't be continued.
+    CannotResume,
+    /// The file system is full, or the quota is used up. Not retried.
+    DiskFull,
+    /// The target exists and differs. Not retried.
+    Exists,
+    /// A file could not be created, written or renamed. Not retried.
+    FileIo,
+    /// A status that says the request was wrong. Not retried.
+    HttpStatus,
+    /// A status of the 5xx family that may pass. Retried.
+    ServerError,
+    /// Redirects led in a circle, were too many, or led from https to http. Not retried.
+    Redirect,
+    /// 401, 403 or 407. Not retried.
+    Auth,
+    /// 429 or 503. Retried as the server says, with fewer connections.
+    Overloaded,
+    /// The bytes are not those that the digest promised. Not retried.
+    Checksum,
+    /// A URL that should be a directory listing is none. Not retried.
+    Listing,
+    /// The caller cancelled, or pressed Ctrl-C.
+    Cancelled,
+    /// A fault of pelton itself.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Whether the same request may succeed later.
+    pub const fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::Resolve
+                | Self::Connect
+                | Self::Timeout
+                | Self::ShortBody
+                | Self::Protocol
+                | Self::Changed
+                | Self::ServerError
+                | Self::Overloaded
+        )
+    }
+
+    /// Whether it says that the origin has more load than it takes.
+    pub const fn is_overload(self) -> bool {
+        matches!(self, Self::Connect | Self::Timeout | Self::Overloaded)
+    }
+
+    /// The process exit code for a run whose only failures are of this kind.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::Resolve
+            | Self::Connect
+            | Self::Tls
+            | Self::Timeout
+            | Self::ShortBody
+            | Self::Protocol => 6,
+            Self::Changed | Self::CannotResume => 8,
+            Self::DiskFull => 9,
+            Self::Exists => 13,
+            Self::FileIo => 17,
+            Self::HttpStatus | Self::ServerError | Self::Redirect => 22,
+            Self::Auth => 24,
+            Self::Overloaded => 29,
+            Self::Checksum => 32,
+            Self::Cancelled => 130,
+            Self::Listing | Self::Internal => 1,
+        }
+    }
+
+    /// The name used in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::NotFound => "not_found",
+            Self::Resolve => "resolve",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::ShortBody => "short_body",
+            Self::Protocol => "protocol",
+            Self::Changed => "changed",
+            Self::CannotResume => "cannot_resume",
+            Self::DiskFull => "disk_full",
+            Self::Exists => "exists",
+            Self::FileIo => "file_io",
+            Self::HttpStatus => "http_status",
+            Self::ServerError => "server_error",
+            Self::Redirect => "redirect",
+            Self::Auth => "auth",
+            Self::Overloaded => "overloaded",
+            Self::Checksum => "checksum",
+            Self::Listing => "listing",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// A failure: its kind, its subject (a URL or a file) and what to do, and its cause.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    context: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// A failure of `kind`; `context` is one line that names the URL or file and what to do.
+    pub fn new(kind: ErrorKind, context: impl Into<String>) -> Self {
+        Self { kind, context: context.into(), source: None }
+    }
+
+    /// The same failure with its cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The same failure with `prefix: ` before its context.
+    #[must_use]
+    pub fn prefixed(mut self, prefix: &str) -> Self {
+        self.context = format!("{prefix}: {}", self.context);
+        self
+    }
+
+    /// What sort of failure it was.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// One line for people, with the causes.
+    pub fn message(&self) -> String {
+        let mut line = self.context.clone();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !line.contains(&text) {
+                line.push_str(": ");
+                line.push_str(&text);
+            }
+            cause = error.source();
+        }
+        line
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.context)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}

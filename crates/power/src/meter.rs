@@ -1,0 +1,123 @@
+//! The seat that every power meter takes.
+
+use std::fmt;
+
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{Bytes, Joules};
+
+/// Whether joules were read from hardware or predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceKind {
+    /// Read from a sensor.
+    Measured,
+    /// Predicted from traffic and CPU time.
+    Modelled,
+}
+
+/// Where joules come from, as shown beside every number: `measured: rapl`, `modelled: wifi+cpu`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Measured or modelled.
+    pub kind: SourceKind,
+    /// The meter's or model's name.
+    pub name: String,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            SourceKind::Measured => "measured",
+            SourceKind::Modelled => "modelled",
+        };
+        write!(f, "{kind}: {}", self.name)
+    }
+}
+
+/// What part of the machine a meter covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The network interface.
+    Radio,
+    /// The processor cores.
+    Cpu,
+    /// The processor package.
+    Package,
+    /// The whole device.
+    Device,
+}
+
+/// Traffic of the run so far, cumulative, as seen above the network interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Bytes received from the network.
+    pub received: Bytes,
+    /// Bytes sent to the network.
+    pub sent: Bytes,
+    /// Connections opened since the start.
+    pub connections_opened: u64,
+    /// Connections open now.
+    pub connections_open: u32,
+}
+
+/// Energy by what used it, where the source knows.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Parts {
+    /// The radio: promotion, activity, tail.
+    pub radio: Joules,
+    /// CPU time of this process.
+    pub cpu: Joules,
+    /// What the device draws merely for being awake.
+    pub base: Joules,
+}
+
+/// Cumulative energy since the meter was started.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// When the reading was true.
+    pub at: Timestamp,
+    /// Joules since the start. Never decreases from one reading to the next.
+    pub total: Joules,
+    /// The parts of `total`, where the source knows them.
+    pub parts: Option<Parts>,
+}
+
+/// Why a meter gave no reading.
+#[derive(Debug, thiserror::Error)]
+pub enum MeterError {
+    /// The sensor is not there, or this user may not read it.
+    #[error("{meter} can't be read: {reason}")]
+    Unreadable {
+        /// The meter's name.
+        meter: String,
+        /// Why, and what would help.
+        reason: String,
+    },
+}
+
+/// Cumulative energy of a run. Implement it for an own meter.
+///
+/// The driver calls [`read`](Self::read) a few times a second and [`finish`](Self::finish) once,
+/// after the last byte.
+pub trait PowerMeter: Send {
+    /// Where the joules come from.
+    fn source(&self) -> Source;
+
+    /// What the joules cover.
+    fn scope(&self) -> Scope;
+
+    /// Energy from the first reading until `now`. `traffic` is cumulative and serves models; a
+    /// meter that reads hardware ignores it.
+    ///
+    /// # Errors
+    /// The sensor gave nothing this time. The run goes on with the reading before.
+    fn read(&mut self, now: Timestamp, traffic: &Traffic) -> Result<Reading, MeterError>;
+
+    /// The last reading of a run. A model adds the tail energy here: what the radio will draw
+    /// after the last byte until it sleeps belongs to the transfer.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    fn finish(&mut self, now: Timestamp, traffic: &Traffic) -> Result<Reading, MeterError> {
+        self.read(now, traffic)
+    }
+}
