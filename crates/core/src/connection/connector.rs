@@ -1,0 +1,39 @@
+//! Opens byte streams. Replace it to shape, proxy or simulate the link.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::Result;
+
+/// A byte stream to a server.
+pub trait Io: AsyncRead + AsyncWrite + Unpin {
+    /// The least round-trip time that this stream has seen, where its transport knows it.
+    fn min_rtt(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// A byte stream that was just opened.
+pub struct Connected {
+    /// The stream, before any TLS.
+    pub io: Box<dyn Io>,
+    /// The round-trip time as the handshake showed it. The connector owns this reading: one that
+    /// delays its stream reports the delayed time.
+    pub rtt: Option<Duration>,
+}
+
+/// Opens byte streams to a host. One connector serves a whole run and lives on its one thread.
+pub trait Connector: Send + Sync {
+    /// Opens one byte stream to `host` (a name or an address without brackets) at `port`.
+    ///
+    /// # Errors
+    /// `Resolve` or `Connect`, with the host and port in the message.
+    fn connect<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> Pin<Box<dyn Future<Output = Result<Connected>> + 'a>>;
+}
