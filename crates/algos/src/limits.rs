@@ -1,1 +1,289 @@
-//! stub
+//! Budgets per origin, overload back-off, retry delays, and how far channels may grow.
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+use crate::units::BitRate;
+
+/// A small random number generator (`SplitMix64`) whose seed is an argument. It spreads retries;
+/// nothing secret depends on it.
+#[derive(Debug, Clone)]
+pub struct Jitter(u64);
+
+impl Jitter {
+    /// A generator that yields the same numbers for the same seed.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number from 0 (included) to 1 (excluded).
+    pub fn fraction(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// How often and after what pause a failed request is made again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RetryConfig {
+    /// Attempts at one file without progress, the first included. Progress starts the count anew.
+    pub attempts: u32,
+    /// The pause after the first failure; it doubles with each further one.
+    pub first_delay: Duration,
+    /// The longest pause that pelton chooses itself.
+    pub longest_delay: Duration,
+    /// The longest `Retry-After` that is obeyed; a server that asks for more has failed.
+    pub longest_retry_after: Duration,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self {
+            attempts: 5,
+            first_delay: Duration::from_millis(250),
+            longest_delay: Duration::from_secs(30),
+            longest_retry_after: Duration::from_secs(600),
+        }
+    }
+}
+
+impl RetryConfig {
+    /// The pause after `failures` failures in a row (at least one): exponential, with jitter over
+    /// its upper half, so that streams that failed together do not return together.
+    pub fn delay(&self, failures: u32, jitter: &mut Jitter) -> Duration {
+        let doublings = failures.saturating_sub(1).min(20);
+        let full = self.first_delay.saturating_mul(1 << doublings).min(self.longest_delay);
+        full.mul_f64(0.5 + jitter.fraction() / 2.0)
+    }
+}
+
+/// How many connections an origin bears. Overload halves it, quiet lets it grow slowly.
+#[derive(Debug, Clone)]
+pub struct OriginBudget {
+    ceiling: u32,
+    allowed: u32,
+    changed: Timestamp,
+    blocked_until: Option<Timestamp>,
+}
+
+/// After a halving, further signs of overload within this time belong to the same event: requests
+/// that were under way together fail together.
+const SAME_EVENT: Duration = Duration::from_secs(1);
+
+/// One more connection is tried after each such time without overload.
+const GROWTH_INTERVAL: Duration = Duration::from_secs(2);
+
+impl OriginBudget {
+    /// A budget of `ceiling` connections that has seen no overload.
+    pub fn new(ceiling: u32) -> Self {
+        let ceiling = ceiling.max(1);
+        Self { ceiling, allowed: ceiling, changed: Timestamp::START, blocked_until: None }
+    }
+
+    /// Another ceiling from the user.
+    pub fn set_ceiling(&mut self, ceiling: u32) {
+        let never_cut = self.allowed == self.ceiling;
+        self.ceiling = ceiling.max(1);
+        self.allowed = if never_cut { self.ceiling } else { self.allowed.min(self.ceiling) };
+    }
+
+    /// The origin refused or timed out while `in_use` connections were in use. `retry_after` is
+    /// the server's word, if it gave one. Returns whether the budget was cut.
+    pub fn on_overload(&mut self, now: Timestamp, in_use: u32, retry_after: Option<Duration>) -> bool {
+        if let Some(pause) = retry_after {
+            let until = now + pause;
+            self.blocked_until = Some(self.blocked_until.map_or(until, |before| before.max(until)));
+        }
+        let same_event = self.allowed < self.ceiling && now.saturating_since(self.changed) < SAME_EVENT;
+        if same_event || self.allowed == 1 {
+            return false;
+        }
+        self.allowed = (self.allowed.min(in_use.max(1)) / 2).max(1);
+        self.changed = now;
+        true
+    }
+
+    /// Connections that may be in use at `now`: none while the server asked to wait.
+    pub fn allowed(&self, now: Timestamp) -> u32 {
+        if self.blocked_until.is_some_and(|until| now < until) { 0 } else { self.allowed }
+    }
+
+    /// The budget without regard to a server's request to wait: what plans are made with.
+    pub const fn capacity(&self) -> u32 {
+        self.allowed
+    }
+
+    /// A response arrived without complaint. Grows a cut budget by one when it is time.
+    pub fn on_success(&mut self, now: Timestamp) {
+        if self.allowed < self.ceiling && now.saturating_since(self.changed) >= GROWTH_INTERVAL {
+            self.allowed += 1;
+            self.changed = now;
+        }
+    }
+
+    /// When [`allowed`](Self::allowed) rises from zero again.
+    pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
+        self.blocked_until.filter(|until| now < *until)
+    }
+}
+
+/// Lets channels grow beyond their default while growth pays, and takes back what did not.
+///
+/// `maxCC` "is assigned based on resource capacities of mobile users and fairness concerns"
+/// (papers/001 section IV), which names no rule. This one: double while the last doubling brought
+/// at least 5 % more throughput, else return to the number before and stay.
+#[derive(Debug, Clone)]
+pub struct ChannelGrowth {
+    channels: u32,
+    ceiling: u32,
+    trial: Option<Trial>,
+    /// Growth did not pay: not tried again before then.
+    resting_until: Timestamp,
+    settled_since: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    before: u32,
+    rate_before: BitRate,
+    /// Its rate counts from here on.
+    judged_at: Timestamp,
+}
+
+const PAYS: f64 = 1.05;
+const REST: Duration = Duration::from_secs(20);
+
+impl ChannelGrowth {
+    /// Starts at `channels`, never above `ceiling`.
+    pub fn new(channels: u32, ceiling: u32) -> Self {
+        let ceiling = ceiling.max(1);
+        Self {
+            channels: channels.clamp(1, ceiling),
+            ceiling,
+            trial: None,
+            resting_until: Timestamp::START,
+            settled_since: Timestamp::START,
+        }
+    }
+
+    /// Channels at present.
+    pub const fn channels(&self) -> u32 {
+        self.channels
+    }
+
+    /// Another ceiling from the user or the origin.
+    pub fn set_ceiling(&mut self, ceiling: u32) {
+        self.ceiling = ceiling.max(1);
+        self.channels = self.channels.min(self.ceiling);
+    }
+
+    /// The present goodput, and whether every channel had work. A trial takes `settle`: a few
+    /// round trips. Returns whether the number of channels changed.
+    pub fn on_rate(&mut self, now: Timestamp, rate: BitRate, all_busy: bool, settle: Duration) -> bool {
+        match self.trial {
+            Some(trial) if now < trial.judged_at => false,
+            Some(trial) => {
+                self.trial = None;
+                self.settled_since = now;
+                if rate.bps() >= trial.rate_before.bps() * PAYS || !all_busy {
+                    return false;
+                }
+                self.channels = trial.before;
+                self.resting_until = now + REST;
+                true
+            }
+            None => {
+                let ready = now >= self.resting_until && now.saturating_since(self.settled_since) >= settle;
+                if !all_busy || !ready || self.channels >= self.ceiling || rate == BitRate::ZERO {
+                    return false;
+                }
+                self.trial =
+                    Some(Trial { before: self.channels, rate_before: rate, judged_at: now + settle * 2 });
+                self.channels = self.channels.saturating_mul(2).min(self.ceiling);
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn overload_halves_once_an_event_and_growth_is_slow() {
+        let mut budget = OriginBudget::new(64);
+        assert!(budget.on_overload(at(1000), 64, None));
+        assert!(!budget.on_overload(at(1100), 64, None), "the same event");
+        assert_eq!(budget.allowed(at(1100)), 32);
+        assert!(budget.on_overload(at(2500), 20, None));
+        assert_eq!(budget.allowed(at(2500)), 10, "half of what was in use");
+        budget.on_success(at(3000));
+        assert_eq!(budget.allowed(at(3000)), 10);
+        budget.on_success(at(4600));
+        assert_eq!(budget.allowed(at(4600)), 11);
+    }
+
+    #[test]
+    fn retry_after_blocks_and_ends() {
+        let mut budget = OriginBudget::new(4);
+        budget.on_overload(at(0), 4, Some(Duration::from_secs(3)));
+        assert_eq!(budget.allowed(at(2999)), 0);
+        assert_eq!(budget.next_timeout(at(10)), Some(at(3000)));
+        assert_eq!(budget.allowed(at(3000)), 2);
+        assert_eq!(budget.next_timeout(at(3000)), None);
+    }
+
+    #[test]
+    fn channels_double_while_it_pays_and_return_when_it_does_not() {
+        let settle = Duration::from_millis(400);
+        let mut growth = ChannelGrowth::new(16, 64);
+        assert!(growth.on_rate(at(500), BitRate::from_mbps(10.0), true, settle));
+        assert_eq!(growth.channels(), 32);
+        assert!(!growth.on_rate(at(1400), BitRate::from_mbps(20.0), true, settle));
+        assert!(growth.on_rate(at(1900), BitRate::from_mbps(20.0), true, settle));
+        assert_eq!(growth.channels(), 64);
+        assert!(growth.on_rate(at(2800), BitRate::from_mbps(20.1), true, settle));
+        assert_eq!(growth.channels(), 32);
+        assert!(!growth.on_rate(at(4000), BitRate::from_mbps(20.1), true, settle), "it rests");
+    }
+
+    #[test]
+    fn idle_channels_do_not_grow() {
+        let mut growth = ChannelGrowth::new(16, 64);
+        assert!(!growth.on_rate(at(9000), BitRate::from_mbps(10.0), false, Duration::from_millis(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn delays_grow_and_stay_within_bounds(seed in any::<u64>(), failures in 1u32..1000) {
+            let config = RetryConfig::default();
+            let delay = config.delay(failures, &mut Jitter::new(seed));
+            prop_assert!(delay >= config.first_delay / 2);
+            prop_assert!(delay <= config.longest_delay);
+        }
+
+        #[test]
+        fn a_budget_is_never_zero_without_a_request_to_wait(
+            ceiling in 0u32..300,
+            events in proptest::collection::vec((0u64..5000, 0u32..100, any::<bool>()), 0..100),
+        ) {
+            let mut budget = OriginBudget::new(ceiling);
+            let mut now = 0;
+            for (gap, in_use, overloaded) in events {
+                now += gap;
+                if overloaded { budget.on_overload(at(now), in_use, None); } else { budget.on_success(at(now)); }
+                prop_assert!((1..=ceiling.max(1)).contains(&budget.allowed(at(now))));
+            }
+        }
+    }
+}

@@ -1,1 +1,360 @@
-//! stub
+//! What is believed of the link, and the filters that build the belief.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::time::Timestamp;
+use crate::units::{BitRate, Bytes};
+
+/// What the formulas need to know of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkEstimate {
+    /// Round-trip time without queues.
+    pub rtt: Duration,
+    /// What the link carries, in goodput.
+    pub bandwidth: BitRate,
+    /// What one stream can keep in flight (`bufSize` in papers/001).
+    pub stream_window: Bytes,
+}
+
+impl LinkEstimate {
+    /// The bandwidth-delay product: "`BDP <- BW * RTT`" (papers/001, Algorithm 1 line 3).
+    pub fn bdp(&self) -> Bytes {
+        self.bandwidth * self.rtt
+    }
+
+    /// Whether bandwidth or RTT differ from `other` by more than `factor` either way.
+    pub fn differs_from(&self, other: &Self, factor: f64) -> bool {
+        let far = |a: f64, b: f64| a > b * factor || b > a * factor;
+        far(self.bandwidth.bps(), other.bandwidth.bps())
+            || far(self.rtt.as_secs_f64(), other.rtt.as_secs_f64())
+    }
+}
+
+/// What is assumed or known before anything was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkConfig {
+    /// The user's or host's word for the bandwidth: used until the measurement says otherwise.
+    pub bandwidth_hint: Option<BitRate>,
+    /// The same for the RTT.
+    pub rtt_hint: Option<Duration>,
+    /// Bandwidth before the first measurement when there is no hint.
+    pub prior_bandwidth: BitRate,
+    /// RTT before the first handshake when there is no hint.
+    pub prior_rtt: Duration,
+    /// What one stream can keep in flight before it was measured.
+    pub prior_stream_window: Bytes,
+    /// How long a measured maximum (bandwidth) or minimum (RTT) counts.
+    pub memory: Duration,
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            bandwidth_hint: None,
+            rtt_hint: None,
+            // A common access rate. Too low costs a doubling or two in the first second, too high
+            // costs a few connections that find no work.
+            prior_bandwidth: BitRate::from_mbps(20.0),
+            prior_rtt: Duration::from_millis(50),
+            // The largest window without RFC 7323 scaling; receivers start near it and tune up.
+            prior_stream_window: Bytes::kib(64),
+            memory: Duration::from_secs(10),
+        }
+    }
+}
+
+/// While the rate still grows, the pipe is not full and the true bandwidth is not known: plans are
+/// made for this multiple of what was seen, so that a plan made for a slow start does not confirm
+/// itself.
+const STARTUP_GAIN: f64 = 2.0;
+
+/// Growth below this over [`FULL_AFTER`] samples means that the pipe is full.
+const GROWTH: f64 = 1.05;
+const FULL_AFTER: u32 = 3;
+
+/// Growth of the rate is put down to more streams when their number grew at least this much.
+const MORE_STREAMS: f64 = 1.25;
+
+/// The least window that a stream is believed to have: a third of the initial window of RFC 6928,
+/// as after a loss.
+const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
+
+/// Builds a [`LinkEstimate`] from facts. `on_*` take a fact; [`estimate`](Self::estimate) is the
+/// present belief.
+#[derive(Debug, Clone)]
+pub struct LinkEstimator {
+    config: LinkConfig,
+    rtt: WindowedMin,
+    bandwidth: WindowedMax,
+    stream_window: Option<Bytes>,
+    sample: Sample,
+    growth: Option<Growth>,
+}
+
+/// The last time that the rate grew.
+#[derive(Debug, Clone, Copy)]
+struct Growth {
+    /// The best rate then.
+    rate: BitRate,
+    /// Streams that carried it.
+    streams: u32,
+    /// Samples without growth since then.
+    quiet: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    since: Timestamp,
+    delivered: Bytes,
+    /// The most and the fewest streams that were in transfer during the sample.
+    fewest_streams: u32,
+    most_streams: u32,
+}
+
+impl LinkEstimator {
+    /// An estimator that has seen nothing.
+    pub fn new(config: LinkConfig) -> Self {
+        Self {
+            config,
+            rtt: WindowedMin::default(),
+            bandwidth: WindowedMax::default(),
+            stream_window: None,
+            sample: Sample::default(),
+            growth: None,
+        }
+    }
+
+    /// A handshake or the transport measured a round-trip time.
+    pub fn on_rtt(&mut self, now: Timestamp, rtt: Duration) {
+        // Below a microsecond a clock has not measured anything.
+        self.rtt.push(now, rtt.max(Duration::from_micros(1)), self.config.memory * 3);
+    }
+
+    /// `bytes` of bodies arrived over `streams` streams in transfer. Returns the goodput of a
+    /// sample when this completed one, which is when the estimate may have changed.
+    pub fn on_delivered(&mut self, now: Timestamp, bytes: Bytes, streams: u32) -> Option<BitRate> {
+        self.sample.delivered += bytes;
+        self.sample.most_streams = self.sample.most_streams.max(streams);
+        self.sample.fewest_streams = self.sample.fewest_streams.min(streams);
+        let elapsed = now.saturating_since(self.sample.since);
+        if elapsed < self.sample_length() {
+            return None;
+        }
+        let sample = std::mem::replace(&mut self.sample, Sample::starting(now, streams));
+        // The first bytes come after a silence that says nothing about the rate.
+        if sample.delivered == Bytes::ZERO || sample.fewest_streams == 0 {
+            return None;
+        }
+        let rate = sample.delivered / elapsed;
+        self.bandwidth.push(now, rate, self.config.memory);
+        self.learn(rate, sample.most_streams.max(1));
+        Some(rate)
+    }
+
+    /// Nothing was in transfer: what was seen until `now` is no sample of the link.
+    pub fn on_idle(&mut self, now: Timestamp) {
+        self.sample = Sample::starting(now, 0);
+    }
+
+    /// Two round trips, so that bursts of one window do not look like a rate; at least 100 ms.
+    fn sample_length(&self) -> Duration {
+        (self.rtt() * 2).clamp(Duration::from_millis(100), Duration::from_secs(1))
+    }
+
+    /// Growth and the stream window. A stream's goodput x RTT is a lower bound of its window, so
+    /// seeing more always raises the estimate. It says nothing about an upper bound while streams
+    /// share a full link (N of them measure BDP / N each): the estimate is lowered only when more
+    /// streams brought a higher rate, which shows that those before were limited by themselves.
+    fn learn(&mut self, rate: BitRate, streams: u32) {
+        let in_flight = (rate * (1.0 / f64::from(streams))) * self.rtt();
+        let believed = self.stream_window.unwrap_or(self.config.prior_stream_window);
+        let mut window = believed.max(in_flight);
+        let best = self.bandwidth.max();
+        self.growth = Some(match self.growth {
+            Some(last) if best.bps() < last.rate.bps() * GROWTH => {
+                Growth { quiet: last.quiet.saturating_add(1), ..last }
+            }
+            last => {
+                let more = last.is_some_and(|l| f64::from(streams) >= f64::from(l.streams) * MORE_STREAMS);
+                if more {
+                    window = in_flight.max(LEAST_STREAM_WINDOW);
+                }
+                Growth { rate: best, streams, quiet: 0 }
+            }
+        });
+        self.stream_window = Some(window);
+    }
+
+    /// Whether the rate was still growing when last seen.
+    pub fn is_filling(&self) -> bool {
+        self.growth.is_none_or(|growth| growth.quiet < FULL_AFTER)
+    }
+
+    fn rtt(&self) -> Duration {
+        self.rtt.min().or(self.config.rtt_hint).unwrap_or(self.config.prior_rtt)
+    }
+
+    fn bandwidth(&self) -> BitRate {
+        let measured = self.bandwidth.max();
+        if !self.is_filling() {
+            return measured;
+        }
+        match self.config.bandwidth_hint {
+            // A hint is the host's knowledge of the link: exceed it only on evidence.
+            Some(hint) => BitRate::from_bps(measured.bps().max(hint.bps())),
+            None => BitRate::from_bps((measured.bps() * STARTUP_GAIN).max(self.config.prior_bandwidth.bps())),
+        }
+    }
+
+    /// The present belief.
+    pub fn estimate(&self) -> LinkEstimate {
+        LinkEstimate {
+            rtt: self.rtt(),
+            bandwidth: self.bandwidth(),
+            stream_window: self.stream_window.unwrap_or(self.config.prior_stream_window),
+        }
+    }
+}
+
+impl Sample {
+    fn starting(now: Timestamp, streams: u32) -> Self {
+        Self { since: now, delivered: Bytes::ZERO, fewest_streams: streams, most_streams: streams }
+    }
+}
+
+/// The greatest of the rates seen lately: a queue whose values fall from front to back.
+#[derive(Debug, Clone, Default)]
+struct WindowedMax(VecDeque<(Timestamp, BitRate)>);
+
+impl WindowedMax {
+    fn push(&mut self, now: Timestamp, value: BitRate, memory: Duration) {
+        while self.0.back().is_some_and(|(_, older)| *older <= value) {
+            self.0.pop_back();
+        }
+        self.0.push_back((now, value));
+        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.saturating_since(*at) > memory) {
+            self.0.pop_front();
+        }
+    }
+
+    fn max(&self) -> BitRate {
+        self.0.front().map_or(BitRate::ZERO, |(_, value)| *value)
+    }
+}
+
+/// The least of the round-trip times seen lately.
+#[derive(Debug, Clone, Default)]
+struct WindowedMin(VecDeque<(Timestamp, Duration)>);
+
+impl WindowedMin {
+    fn push(&mut self, now: Timestamp, value: Duration, memory: Duration) {
+        while self.0.back().is_some_and(|(_, older)| *older >= value) {
+            self.0.pop_back();
+        }
+        self.0.push_back((now, value));
+        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.saturating_since(*at) > memory) {
+            self.0.pop_front();
+        }
+    }
+
+    fn min(&self) -> Option<Duration> {
+        self.0.front().map(|(_, value)| *value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Feeds `seconds` of a steady rate in 10 ms steps.
+    fn steady(estimator: &mut LinkEstimator, from: u64, seconds: u64, rate: BitRate, streams: u32) -> u64 {
+        let step = Duration::from_millis(10);
+        for i in 0..seconds * 100 {
+            estimator.on_delivered(Timestamp::from_millis(from + i * 10), rate * step, streams);
+        }
+        from + seconds * 1000
+    }
+
+    #[test]
+    fn hints_hold_until_measured() {
+        let config = LinkConfig {
+            bandwidth_hint: Some(BitRate::from_mbps(50.0)),
+            rtt_hint: Some(Duration::from_millis(200)),
+            ..LinkConfig::default()
+        };
+        let mut link = LinkEstimator::new(config);
+        assert_eq!(link.estimate().bdp(), Bytes(1_250_000));
+        link.on_rtt(Timestamp::START, Duration::from_millis(100));
+        assert_eq!(link.estimate().rtt, Duration::from_millis(100));
+        steady(&mut link, 0, 5, BitRate::from_mbps(10.0), 4);
+        assert!((link.estimate().bandwidth.mbps() - 10.0).abs() < 0.5, "{:?}", link.estimate());
+    }
+
+    #[test]
+    fn the_estimate_rises_within_the_first_second() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(20));
+        steady(&mut link, 0, 1, BitRate::from_mbps(400.0), 8);
+        assert!(link.estimate().bandwidth.mbps() > 390.0);
+    }
+
+    #[test]
+    fn a_window_limited_start_does_not_confirm_itself() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(200));
+        // Each stream carries 2 Mbit/s; plans keep asking for more while more streams bring more.
+        let mut now = 0;
+        let mut streams = 1;
+        for _ in 0..5 {
+            now = steady(&mut link, now, 1, BitRate::from_mbps(2.0 * f64::from(streams)), streams);
+            assert!(link.estimate().bandwidth.mbps() > 2.0 * f64::from(streams) * 1.5);
+            streams *= 2;
+        }
+        let window = link.estimate().stream_window;
+        assert!(window < Bytes(60_000) && window > Bytes(40_000), "{window:?} should be near 50 000");
+    }
+
+    #[test]
+    fn streams_that_share_a_full_link_do_not_shrink_the_window() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(100));
+        let now = steady(&mut link, 0, 3, BitRate::from_mbps(20.0), 4);
+        let before = link.estimate().stream_window;
+        steady(&mut link, now, 5, BitRate::from_mbps(20.0), 40);
+        assert_eq!(link.estimate().stream_window, before);
+    }
+
+    #[test]
+    fn drift_is_followed() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(50));
+        let now = steady(&mut link, 0, 5, BitRate::from_mbps(50.0), 8);
+        let now = steady(&mut link, now, 12, BitRate::from_mbps(5.0), 8);
+        assert!(link.estimate().bandwidth.mbps() < 6.0);
+        steady(&mut link, now, 2, BitRate::from_mbps(80.0), 8);
+        assert!(link.estimate().bandwidth.mbps() > 75.0);
+    }
+
+    proptest! {
+        #[test]
+        fn estimates_stay_finite(
+            facts in proptest::collection::vec((any::<u32>(), any::<u64>(), any::<u16>(), any::<u64>()), 0..200)
+        ) {
+            let mut link = LinkEstimator::new(LinkConfig::default());
+            let mut now = Timestamp::START;
+            for (gap, bytes, streams, rtt) in facts {
+                now = now + Duration::from_micros(u64::from(gap));
+                link.on_rtt(now, Duration::from_nanos(rtt));
+                link.on_delivered(now, Bytes(bytes), u32::from(streams));
+                let estimate = link.estimate();
+                prop_assert!(estimate.bandwidth.bps().is_finite());
+                prop_assert!(estimate.rtt > Duration::ZERO);
+                prop_assert!(estimate.stream_window > Bytes::ZERO);
+                let _ = estimate.bdp();
+            }
+        }
+    }
+}

@@ -1,1 +1,425 @@
-//! stub
+//! Which bytes of a file are done, in flight or missing; how ranges are split and stolen.
+//!
+//! Every byte is in exactly one state: done, assigned to one stream, or missing.
+
+use std::collections::BTreeMap;
+
+/// A half-open range of byte offsets.
+pub type ByteRange = std::ops::Range<u64>;
+
+/// A range stream of a file, numbered by its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// What one stream still has to bring: from `position` on, to `end` where it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InFlight {
+    /// Where its range began.
+    pub start: u64,
+    /// The next byte that it will bring.
+    pub position: u64,
+    /// The end of its range (excluded); `None` while the file's size is not known.
+    pub end: Option<u64>,
+}
+
+impl InFlight {
+    /// Bytes still to come, where the end is known.
+    pub fn remaining(&self) -> Option<u64> {
+        self.end.map(|end| end.saturating_sub(self.position))
+    }
+}
+
+/// Bytes that a new stream is to fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its range.
+    pub range: ByteRange,
+    /// The stream whose range was cut, and its new end.
+    pub cut: Option<(StreamId, u64)>,
+}
+
+/// The state of all bytes of one file.
+#[derive(Debug, Clone, Default)]
+pub struct FileRanges {
+    size: Option<u64>,
+    /// Disjoint, not touching: start -> end.
+    done: BTreeMap<u64, u64>,
+    in_flight: BTreeMap<StreamId, InFlight>,
+}
+
+impl FileRanges {
+    /// A file of which nothing is there. `size` is its size in bytes, if it is known.
+    pub fn new(size: Option<u64>) -> Self {
+        Self { size, ..Self::default() }
+    }
+
+    /// The size in bytes, if it is known.
+    pub const fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The size became known. Open ends are closed at it.
+    pub fn set_size(&mut self, size: u64) {
+        self.size = Some(size);
+        for stream in self.in_flight.values_mut() {
+            stream.end = Some(stream.end.map_or(size, |end| end.min(size)));
+        }
+    }
+
+    /// Bytes that are there already, from a journal or an earlier attempt.
+    pub fn mark_done(&mut self, range: ByteRange) {
+        if range.start >= range.end {
+            return;
+        }
+        let (mut start, mut end) = (range.start, range.end);
+        let touching: Vec<u64> =
+            self.done.range(..=end).rev().take_while(|(_, e)| **e >= start).map(|(s, _)| *s).collect();
+        for key in touching {
+            if let Some(other_end) = self.done.remove(&key) {
+                start = start.min(key);
+                end = end.max(other_end);
+            }
+        }
+        self.done.insert(start, end);
+    }
+
+    /// Nothing is there and nothing in flight: the file starts anew, its size unknown.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Bytes that are there.
+    pub fn done_bytes(&self) -> u64 {
+        self.done.iter().map(|(start, end)| end - start).sum()
+    }
+
+    /// Done ranges in order.
+    pub fn done(&self) -> impl Iterator<Item = ByteRange> + '_ {
+        self.done.iter().map(|(start, end)| *start..*end)
+    }
+
+    /// Bytes still to come, if the size is known.
+    pub fn remaining(&self) -> Option<u64> {
+        self.size.map(|size| size.saturating_sub(self.done_bytes()))
+    }
+
+    /// Whether every byte is there.
+    pub fn is_complete(&self) -> bool {
+        self.size.is_some_and(|size| self.done_bytes() >= size)
+    }
+
+    /// Streams in flight.
+    pub fn streams(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// What `stream` still has to bring.
+    pub fn stream(&self, stream: StreamId) -> Option<&InFlight> {
+        self.in_flight.get(&stream)
+    }
+
+    /// Streams in flight, by number.
+    pub fn stream_ids(&self) -> impl Iterator<Item = StreamId> + '_ {
+        self.in_flight.keys().copied()
+    }
+
+    /// Starts `stream` on the whole file from its first byte, as a plain GET does. Only for a file
+    /// of which nothing is in flight; what was done is forgotten, since it will come again.
+    pub fn start_whole(&mut self, stream: StreamId) {
+        self.done.clear();
+        self.in_flight.clear();
+        self.in_flight.insert(stream, InFlight { start: 0, position: 0, end: self.size });
+    }
+
+    /// Gives `stream` a range of its own: a part of the largest gap, such that `sharers` streams
+    /// (this one included) could share the gap evenly; or, without a gap, half of the largest
+    /// remaining range of another stream. No part is made smaller than `floor`. `None` when there
+    /// is nothing to give, or the size is not known.
+    pub fn assign(&mut self, stream: StreamId, sharers: u64, floor: u64) -> Option<Assignment> {
+        let assignment = self.share_of_gap(sharers, floor).or_else(|| self.half_of_largest(floor))?;
+        if let Some((victim, end)) = assignment.cut
+            && let Some(in_flight) = self.in_flight.get_mut(&victim)
+        {
+            in_flight.end = Some(end);
+        }
+        let ByteRange { start, end } = assignment.range;
+        self.in_flight.insert(stream, InFlight { start, position: start, end: Some(end) });
+        Some(assignment)
+    }
+
+    /// Leaves `stream` only the first of `parts` even parts of what it has to bring; the others
+    /// become a gap. Returns its new end if it was cut.
+    pub fn cut_to_share(&mut self, stream: StreamId, parts: u64, floor: u64) -> Option<u64> {
+        let in_flight = self.in_flight.get_mut(&stream)?;
+        let (position, end) = (in_flight.position, in_flight.end?);
+        let share = (end.saturating_sub(position) / parts.max(1)).max(floor.max(1));
+        let cut = position.checked_add(share)?;
+        if cut.checked_add(floor)? > end || cut >= end {
+            return None;
+        }
+        in_flight.end = Some(cut);
+        Some(cut)
+    }
+
+    /// Whether [`assign`](Self::assign) would find something.
+    pub fn can_assign(&self, floor: u64) -> bool {
+        self.largest_gap().is_some() || self.half_of_largest(floor).is_some()
+    }
+
+    /// `stream` brought `count` bytes. Returns how many of them were its own to bring: a stream
+    /// whose end was cut may have run past it.
+    pub fn advance(&mut self, stream: StreamId, count: u64) -> u64 {
+        let Some(in_flight) = self.in_flight.get_mut(&stream) else { return 0 };
+        let limit = in_flight.end.map_or(u64::MAX, |end| end.saturating_sub(in_flight.position));
+        let accepted = count.min(limit);
+        let from = in_flight.position;
+        in_flight.position += accepted;
+        let to = in_flight.position;
+        self.mark_done(from..to);
+        accepted
+    }
+
+    /// `stream` ended, well or not. What it did not bring is missing again.
+    pub fn release(&mut self, stream: StreamId) -> Option<InFlight> {
+        self.in_flight.remove(&stream)
+    }
+
+    /// Whether `stream` has brought all that it had to.
+    pub fn is_finished(&self, stream: StreamId) -> bool {
+        self.in_flight.get(&stream).is_some_and(|s| s.remaining() == Some(0))
+    }
+
+    /// Gaps: bytes neither done nor assigned, in order. Empty while the size is not known.
+    pub fn gaps(&self) -> Vec<ByteRange> {
+        let Some(size) = self.size else { return Vec::new() };
+        let mut taken: Vec<(u64, u64)> = self.done.iter().map(|(s, e)| (*s, *e)).collect();
+        taken.extend(self.in_flight.values().map(|s| (s.position, s.end.unwrap_or(size))));
+        taken.sort_unstable();
+        let mut gaps = Vec::new();
+        let mut at = 0;
+        for (start, end) in taken {
+            if start > at {
+                gaps.push(at..start.min(size));
+            }
+            at = at.max(end);
+        }
+        if at < size {
+            gaps.push(at..size);
+        }
+        gaps
+    }
+
+    fn largest_gap(&self) -> Option<ByteRange> {
+        // The first of the largest, so that the same state gives the same answer.
+        self.gaps().into_iter().rev().max_by_key(|gap| gap.end - gap.start)
+    }
+
+    fn share_of_gap(&self, sharers: u64, floor: u64) -> Option<Assignment> {
+        let gap = self.largest_gap()?;
+        let length = gap.end - gap.start;
+        let share = length.div_ceil(sharers.max(1)).max(floor).min(length);
+        // A rest below the floor would be a stream of its own for almost nothing.
+        let share = if length - share < floor { length } else { share };
+        Some(Assignment { range: gap.start..gap.start + share, cut: None })
+    }
+
+    fn half_of_largest(&self, floor: u64) -> Option<Assignment> {
+        let (victim, remaining) = self
+            .in_flight
+            .iter()
+            .filter_map(|(id, stream)| Some((*id, stream.remaining()?)))
+            .rev()
+            .max_by_key(|(_, remaining)| *remaining)?;
+        let half = remaining / 2;
+        if half < floor.max(1) {
+            return None;
+        }
+        let end = self.in_flight.get(&victim)?.end?;
+        Some(Assignment { range: end - half..end, cut: Some((victim, end - half)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const A: StreamId = StreamId(1);
+    const B: StreamId = StreamId(2);
+    const C: StreamId = StreamId(3);
+
+    #[test]
+    fn a_probe_is_cut_to_its_share_and_the_rest_is_dealt_evenly() {
+        let mut ranges = FileRanges::new(None);
+        ranges.start_whole(A);
+        assert!(ranges.assign(B, 1, 10).is_none(), "no size, no second stream");
+        ranges.set_size(1_000);
+        ranges.advance(A, 100);
+        assert_eq!(ranges.cut_to_share(A, 3, 10), Some(400));
+        assert_eq!(ranges.assign(B, 2, 10).map(|a| a.range), Some(400..700));
+        assert_eq!(ranges.assign(C, 1, 10).map(|a| a.range), Some(700..1_000));
+        assert!(ranges.gaps().is_empty());
+    }
+
+    #[test]
+    fn an_idle_stream_takes_half_of_the_largest_remaining_range() {
+        let mut ranges = FileRanges::new(Some(1_000));
+        ranges.start_whole(A);
+        ranges.advance(A, 200);
+        let stolen = ranges.assign(B, 1, 100);
+        assert_eq!(stolen, Some(Assignment { range: 600..1_000, cut: Some((A, 600)) }));
+        assert_eq!(ranges.assign(C, 1, 300), None, "halves would fall below the floor");
+    }
+
+    #[test]
+    fn bytes_past_a_cut_end_do_not_count() {
+        let mut ranges = FileRanges::new(Some(100));
+        ranges.start_whole(A);
+        ranges.assign(B, 1, 10);
+        assert_eq!(ranges.advance(A, 80), 50);
+        assert!(ranges.is_finished(A));
+        assert_eq!(ranges.done_bytes(), 50);
+    }
+
+    #[test]
+    fn what_a_failed_stream_did_not_bring_is_missing_again() {
+        let mut ranges = FileRanges::new(Some(100));
+        ranges.start_whole(A);
+        ranges.advance(A, 30);
+        ranges.release(A);
+        assert_eq!(ranges.gaps(), vec![30..100]);
+        assert_eq!(ranges.assign(B, 1, 10).map(|a| a.range), Some(30..100));
+    }
+
+    #[test]
+    fn an_empty_file_is_complete() {
+        let mut ranges = FileRanges::new(None);
+        ranges.start_whole(A);
+        assert!(!ranges.is_complete());
+        ranges.set_size(0);
+        assert!(ranges.is_complete());
+    }
+
+    #[derive(Debug, Clone)]
+    enum Operation {
+        Assign { sharers: u64, floor: u64 },
+        Advance { which: usize, count: u64 },
+        CutToShare { which: usize, parts: u64, floor: u64 },
+        Fail { which: usize },
+    }
+
+    fn any_operation() -> impl Strategy<Value = Operation> {
+        prop_oneof![
+            (1u64..8, 0u64..300).prop_map(|(sharers, floor)| Operation::Assign { sharers, floor }),
+            (0usize..16, 0u64..800).prop_map(|(which, count)| Operation::Advance { which, count }),
+            (0usize..16, 1u64..8, 0u64..300).prop_map(|(which, parts, floor)| Operation::CutToShare {
+                which,
+                parts,
+                floor
+            }),
+            (0usize..16).prop_map(|which| Operation::Fail { which }),
+        ]
+    }
+
+    /// A file in which each byte remembers who brought it.
+    struct Model {
+        ranges: FileRanges,
+        next_stream: u64,
+        brought: Vec<u32>,
+    }
+
+    impl Model {
+        fn nth_stream(&self, which: usize) -> Option<StreamId> {
+            let ids: Vec<_> = self.ranges.stream_ids().collect();
+            (!ids.is_empty()).then(|| ids[which % ids.len()])
+        }
+
+        fn apply(&mut self, operation: &Operation) {
+            match *operation {
+                Operation::Assign { sharers, floor } => {
+                    self.next_stream += 1;
+                    self.ranges.assign(StreamId(self.next_stream), sharers, floor);
+                }
+                Operation::Advance { which, count } => {
+                    let Some(id) = self.nth_stream(which) else { return };
+                    let from = self.ranges.stream(id).map_or(0, |s| s.position);
+                    let accepted = self.ranges.advance(id, count);
+                    for byte in from..from + accepted {
+                        self.brought[byte as usize] += 1;
+                    }
+                    if self.ranges.is_finished(id) {
+                        self.ranges.release(id);
+                    }
+                }
+                Operation::CutToShare { which, parts, floor } => {
+                    if let Some(id) = self.nth_stream(which) {
+                        self.ranges.cut_to_share(id, parts, floor);
+                    }
+                }
+                Operation::Fail { which } => {
+                    if let Some(id) = self.nth_stream(which) {
+                        self.ranges.release(id);
+                    }
+                }
+            }
+        }
+
+        /// Each byte is done, in flight once, or missing: exactly one of them.
+        fn invariants(&self) {
+            let size = self.brought.len();
+            let mut owners = vec![0u32; size];
+            let mut count = |range: ByteRange| {
+                for byte in range {
+                    owners[byte as usize] += 1;
+                }
+            };
+            self.ranges.done().for_each(&mut count);
+            for id in self.ranges.stream_ids() {
+                let stream = self.ranges.stream(id).copied();
+                if let Some(InFlight { position, end: Some(end), .. }) = stream {
+                    count(position..end);
+                }
+            }
+            self.ranges.gaps().into_iter().for_each(&mut count);
+            assert!(owners.iter().all(|owners| *owners == 1), "{:?}", self.ranges);
+            assert!(self.brought.iter().all(|times| *times <= 1), "a byte was brought twice");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_is_assigned_exactly_once(
+            size in 1usize..2_000,
+            operations in proptest::collection::vec(any_operation(), 0..80),
+        ) {
+            let ranges = FileRanges::new(Some(size as u64));
+            let mut model = Model { ranges, next_stream: 0, brought: vec![0; size] };
+            model.invariants();
+            for operation in &operations {
+                model.apply(operation);
+                model.invariants();
+            }
+            // Whatever happened, the rest can be fetched, and then everything is there once.
+            while !model.ranges.is_complete() {
+                model.apply(&Operation::Assign { sharers: 1, floor: 1 });
+                model.apply(&Operation::Advance { which: 0, count: 100 });
+                model.invariants();
+            }
+            prop_assert!(model.brought.iter().all(|times| *times == 1));
+        }
+
+        #[test]
+        fn done_ranges_union(marks in proptest::collection::vec((0u64..500, 0u64..100), 0..40)) {
+            let mut ranges = FileRanges::new(Some(600));
+            let mut expected = vec![false; 600];
+            for (start, length) in marks {
+                ranges.mark_done(start..start + length);
+                (start..start + length).for_each(|byte| expected[byte as usize] = true);
+            }
+            prop_assert_eq!(ranges.done_bytes(), expected.iter().filter(|done| **done).count() as u64);
+            let done: Vec<_> = ranges.done().collect();
+            prop_assert!(done.windows(2).all(|pair| pair[0].end < pair[1].start));
+        }
+    }
+}

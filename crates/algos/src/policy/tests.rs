@@ -1,0 +1,178 @@
+//! What holds for every policy.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cluster::{Classes, SizeClass};
+use crate::energy::ConstantPower;
+use crate::params::tests::{worked_clusters, worked_limits, worked_link};
+use crate::units::BitRate;
+
+const MODEL: ConstantPower = ConstantPower(crate::units::Watts::ZERO);
+
+fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
+    Observation {
+        link: worked_link(),
+        clusters,
+        limits,
+        delivered: Bytes::ZERO,
+        energy: None,
+        energy_model: &MODEL,
+    }
+}
+
+fn lanes(decision: &Decision) -> Vec<u32> {
+    decision.allocations.iter().map(|a| a.parameters.concurrency).collect()
+}
+
+#[test]
+fn lowe_on_the_worked_example() {
+    let clusters = worked_clusters();
+    let decision = LowE.decide(Timestamp::START, &observe(&clusters, worked_limits()));
+    assert_eq!(lanes(&decision), [9, 2, 1]);
+    assert_eq!(decision.wanted_connections, 51);
+    assert!(decision.reason.contains("left 16 -> 7 -> 5 -> 4"), "{}", decision.reason);
+}
+
+#[test]
+fn hat_on_the_worked_example() {
+    let clusters = worked_clusters();
+    let decision = Hat.decide(Timestamp::START, &observe(&clusters, worked_limits()));
+    assert!(decision.reason.contains("small 5, medium 5, large 6"), "{}", decision.reason);
+    assert_eq!(decision.wanted_connections, 80);
+    // Large has one file: its five spare channels flow on to medium.
+    assert_eq!(lanes(&decision), [5, 10, 1]);
+}
+
+#[test]
+fn eht_on_the_worked_example() {
+    let clusters = worked_clusters();
+    let mut eht = Eht::default();
+    let decision = eht.decide(Timestamp::START, &observe(&clusters, worked_limits()));
+    assert!(decision.wanted_connections > 80 || eht.efficient_channels() < Some(16));
+}
+
+#[test]
+fn budgets_of_the_worked_example_shrink_parallelism_first() {
+    let clusters = worked_clusters();
+    let limits = Limits { max_connections: 64, ..worked_limits() };
+    let lowe = LowE.decide(Timestamp::START, &observe(&clusters, limits));
+    assert_eq!(lowe.connections(), 51);
+    let hat = Hat.decide(Timestamp::START, &observe(&clusters, limits));
+    assert_eq!(lanes(&hat), [5, 10, 1], "concurrency is untouched");
+    assert!(hat.connections() <= 64);
+}
+
+#[test]
+fn surplus_without_any_file_stays_as_range_streams() {
+    let clusters = [Cluster::new(SizeClass::Large, 1, Bytes(24_000_000))];
+    let decision = Hat.decide(Timestamp::START, &observe(&clusters, worked_limits()));
+    assert_eq!(lanes(&decision), [1]);
+    assert_eq!(decision.allocations[0].parameters.parallelism, 20);
+    assert!(decision.reason.contains("15 become range streams"), "{}", decision.reason);
+}
+
+fn policies() -> Vec<Box<dyn Policy>> {
+    vec![
+        Box::new(LowE),
+        Box::new(Hat),
+        Box::new(Eht::default()),
+        Box::new(Eht::new(EhtConfig { weighting: Weighting::Logarithmic, ..EhtConfig::default() })),
+        Box::new(Fixed::new(FixedConfig { concurrency: 7, parallelism: 3, pipelining: 2 })),
+    ]
+}
+
+prop_compose! {
+    fn any_clusters()(
+        shapes in proptest::collection::vec((1u64..100_000, 0u64..10_000_000_000), 1..=3)
+    ) -> Vec<Cluster> {
+        shapes.iter().zip(SizeClass::ALL)
+            .map(|((files, bytes), class)| Cluster::new(class, *files, Bytes(*bytes)))
+            .collect()
+    }
+}
+
+prop_compose! {
+    fn any_link()(
+        rtt in 1u64..2_000_000, mbps in 0.01f64..10_000.0, window in 1u64..100_000_000
+    ) -> LinkEstimate {
+        LinkEstimate {
+            rtt: std::time::Duration::from_micros(rtt),
+            bandwidth: BitRate::from_mbps(mbps),
+            stream_window: Bytes(window),
+        }
+    }
+}
+
+prop_compose! {
+    fn any_limits()(channels in 1u32..100, streams in 1u32..64, connections in 1u32..300) -> Limits {
+        Limits {
+            max_channels: channels,
+            max_streams_per_file: streams,
+            max_connections: connections,
+            ..Limits::default()
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn budgets_hold_and_clusters_are_served(
+        clusters in any_clusters(), link in any_link(), limits in any_limits(), metered in any::<bool>(),
+    ) {
+        for mut policy in policies() {
+            let observation = Observation {
+                link,
+                energy: metered.then_some(Joules::ZERO),
+                ..observe(&clusters, limits)
+            };
+            let mut now = Timestamp::START;
+            let mut decisions = 0;
+            loop {
+                let decision = policy.decide(now, &observation);
+                prop_assert!(decision.connections() <= limits.max_connections, "{policy:?} {decision:?}");
+                prop_assert!(!decision.reason.is_empty());
+                if policy.name() != "fixed" {
+                    prop_assert!(decision.channels() <= limits.max_channels, "{policy:?} {decision:?}");
+                    for (allocation, cluster) in decision.allocations.iter().zip(&clusters) {
+                        prop_assert!(allocation.parameters.parallelism <= limits.max_streams_per_file);
+                        prop_assert!(u64::from(allocation.parameters.concurrency) <= cluster.files);
+                    }
+                }
+                let settled = policy.next_timeout().is_none();
+                let enough = decision.channels().min(limits.max_connections) as usize >= clusters.len();
+                if settled && enough && policy.name() != "fixed" {
+                    prop_assert!(lanes(&decision).iter().all(|lanes| *lanes >= 1), "{policy:?} {decision:?}");
+                }
+                let Some(next) = policy.next_timeout() else { break };
+                prop_assert!(next > now);
+                now = next;
+                decisions += 1;
+                prop_assert!(decisions < 500, "the search does not end");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_inputs_give_the_same_decisions(
+        clusters in any_clusters(), link in any_link(), limits in any_limits(),
+    ) {
+        for (mut one, mut other) in policies().into_iter().zip(policies()) {
+            let observation = Observation { link, energy: Some(Joules::ZERO), ..observe(&clusters, limits) };
+            for millis in [0, 1_000, 2_500, 9_000] {
+                let now = Timestamp::from_millis(millis);
+                prop_assert_eq!(one.decide(now, &observation), other.decide(now, &observation));
+            }
+        }
+    }
+}
+
+#[test]
+fn fixed_is_exact() {
+    let clusters = worked_clusters();
+    let mut fixed = Fixed::new(FixedConfig { concurrency: 7, parallelism: 3, pipelining: 1 });
+    let decision = fixed.decide(Timestamp::START, &observe(&clusters, Limits::default()));
+    assert_eq!(decision.allocations.len(), 1);
+    assert_eq!(decision.allocations[0].classes, Classes::ALL);
+    assert_eq!((decision.channels(), decision.connections()), (7, 21));
+}
