@@ -1,0 +1,288 @@
+//! The engine's vocabulary: facts that it takes and actions that it asks for.
+
+use std::time::{Duration, SystemTime};
+
+use pelton_algos::policy::Decision;
+use pelton_algos::ranges::{ByteRange, StreamId};
+use pelton_algos::units::Joules;
+use url::Url;
+
+use super::UserLimits;
+use crate::catalog::FileSpec;
+use crate::connection::Origin;
+use crate::{Error, ErrorKind};
+
+/// A file by its number in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(u32);
+
+impl FileId {
+    pub(super) const fn new(index: usize) -> Self {
+        Self(index as u32)
+    }
+
+    /// Its position in the list, from zero.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How a response came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request a connection at a time.
+    Http11,
+    /// Many requests share a connection.
+    Http2,
+}
+
+impl Protocol {
+    /// `h1` or `h2`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http11 => "http/1.1",
+            Self::Http2 => "h2",
+        }
+    }
+}
+
+/// What tells one version of a file from another (RFC 9110 section 8.8).
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Validator {
+    /// A strong entity tag, quotes included. Weak ones never join ranges and are not kept.
+    pub etag: Option<String>,
+    /// `Last-Modified` as the server wrote it.
+    pub last_modified: Option<String>,
+}
+
+/// What the head of a response said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// Size of the whole file in bytes, where it is stated.
+    pub total: Option<u64>,
+    /// Whether the server takes range requests, as far as this response tells.
+    pub ranges: bool,
+    /// What tells this version of the file from another.
+    pub validator: Validator,
+    /// `Last-Modified`, parsed.
+    pub modified: Option<SystemTime>,
+    /// Where the response came from, after redirects.
+    pub url: Url,
+    /// How it came.
+    pub protocol: Protocol,
+}
+
+/// Why a request or a file failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What sort of failure.
+    pub kind: ErrorKind,
+    /// One line for people: the URL or file, what failed, what to do.
+    pub message: String,
+    /// `Retry-After`, where the server sent it.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// A failure without `Retry-After`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(error.kind(), error.message())
+    }
+}
+
+/// How a stream ended without fault, or why it failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of its range arrived; for a whole file of unknown size: the body ended cleanly.
+    Complete,
+    /// 304: the file that is there is the server's.
+    NotModified,
+    /// The server answered a range request with the whole file. Nothing was kept.
+    RangeIgnored,
+    /// It failed.
+    Failed(Failure),
+}
+
+/// A file that is there under its final name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Existing {
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was last modified.
+    pub modified: Option<SystemTime>,
+}
+
+/// A part of a file that an earlier run left.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Resumable {
+    /// Size of the whole file in bytes.
+    pub size: u64,
+    /// What tells its version.
+    pub validator: Validator,
+    /// Ranges that are there.
+    pub done: Vec<ByteRange>,
+}
+
+/// What was found where a file goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opened {
+    /// Nothing.
+    Fresh,
+    /// A part that can be continued.
+    Part(Resumable),
+    /// A file of that name; whether it is the server's is not known yet.
+    Existing(Existing),
+    /// A file of that name with the digest that was promised.
+    Verified {
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// It can't be written.
+    Failed(Failure),
+}
+
+/// A fact that the engine takes note of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Files to fetch.
+    Files(Vec<FileSpec>),
+    /// No more files will come.
+    ListEnded,
+    /// The answer to [`Action::Open`].
+    Opened {
+        /// The file.
+        file: FileId,
+        /// What was found.
+        opened: Opened,
+    },
+    /// The head of a response arrived and fits its request.
+    Head {
+        /// The stream.
+        stream: StreamId,
+        /// What it said.
+        head: Head,
+    },
+    /// Body bytes arrived and were written.
+    Data {
+        /// The stream.
+        stream: StreamId,
+        /// How many.
+        bytes: u64,
+    },
+    /// A stream ended.
+    Ended {
+        /// The stream.
+        stream: StreamId,
+        /// How.
+        result: Outcome,
+    },
+    /// The answer to [`Action::Finish`].
+    Finished {
+        /// The file.
+        file: FileId,
+        /// Whether it is verified and under its final name.
+        result: Result<(), Failure>,
+    },
+    /// The transport measured a round-trip time.
+    Rtt(Duration),
+    /// Cumulative energy since the run began.
+    Energy(Joules),
+    /// Time has passed: see [`super::Engine::next_timeout`].
+    Timeout,
+    /// Stop all streams and start none until [`Event::Resume`].
+    Pause,
+    /// Go on after [`Event::Pause`].
+    Resume,
+    /// Other ceilings from now on.
+    SetLimits(UserLimits),
+    /// Stop for good.
+    Cancel,
+}
+
+/// One request to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetch {
+    /// The stream that it becomes.
+    pub stream: StreamId,
+    /// Its file.
+    pub file: FileId,
+    /// Where from.
+    pub url: Url,
+    /// Which bytes; `None` asks for the whole file without a range.
+    pub range: Option<ByteRange>,
+    /// What the response must belong to, where a version is already known.
+    pub validator: Option<Validator>,
+    /// The size that the response must state, where it is already known.
+    pub total: Option<u64>,
+    /// Skip the body when the server's file is not newer than this.
+    pub if_modified_since: Option<SystemTime>,
+}
+
+/// Something that has to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Look at what is where `file` goes; answer with [`Event::Opened`].
+    Open {
+        /// The file.
+        file: FileId,
+    },
+    /// Make a request.
+    Fetch(Fetch),
+    /// Stop `stream` at `end`: others bring the rest.
+    Cut {
+        /// The stream.
+        stream: StreamId,
+        /// Its new end.
+        end: u64,
+    },
+    /// Stop `stream` now; nothing more is expected of it.
+    Abort {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// Throw away what was written of `file`: it starts anew.
+    Restart {
+        /// The file.
+        file: FileId,
+    },
+    /// Hold at most `limit` connections to `origin`, and have `open` of them soon.
+    Connections {
+        /// The origin.
+        origin: Origin,
+        /// At most so many.
+        limit: u32,
+        /// These will surely be used.
+        open: u32,
+    },
+    /// Every byte of `file` is there: verify and rename it; answer with [`Event::Finished`].
+    Finish {
+        /// The file.
+        file: FileId,
+        /// `Last-Modified`, to be set on the file.
+        modified: Option<SystemTime>,
+    },
+    /// `file` was there already and is left alone.
+    Kept {
+        /// The file.
+        file: FileId,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// `file` will not be tried again. Keep what a rerun needs.
+    GiveUp {
+        /// The file.
+        file: FileId,
+        /// Why.
+        failure: Failure,
+    },
+    /// A decision was made.
+    Decided(Decision),
+    /// Nothing is left to do.
+    Done,
+}

@@ -1,0 +1,159 @@
+//! What happens when a request fails: retry, restart, leave the origin alone, or give up.
+
+use std::time::Duration;
+
+use pelton_algos::ranges::StreamId;
+use pelton_algos::time::Timestamp;
+
+use super::event::{Action, Failure, FileId};
+use super::file::State;
+use super::{Engine, OriginId, Stream};
+use crate::ErrorKind;
+
+/// An overloaded server is asked more patiently than a failing one.
+const OVERLOAD_PATIENCE: u32 = 4;
+
+impl Engine {
+    pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
+        let Stream { file, origin, has_head, .. } = stream;
+        if failure.kind.is_overload() {
+            self.note_overload(now, origin, &failure, has_head);
+        }
+        if self.fails_whole_origin(origin, &failure, has_head) {
+            self.give_up_origin(origin, &failure);
+            return;
+        }
+        if failure.kind == ErrorKind::Changed {
+            self.restart(file);
+            return;
+        }
+        let retry = self.config.retry;
+        let entry = &mut self.files[file.index()];
+        entry.failures += 1;
+        let patience = match failure.kind {
+            ErrorKind::Overloaded => retry.attempts.saturating_mul(OVERLOAD_PATIENCE),
+            _ => retry.attempts,
+        };
+        let asks_too_much = failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
+        if !failure.kind.is_retryable() || entry.failures >= patience || asks_too_much {
+            let failure = self.explain(failure, file, asks_too_much);
+            self.give_up(file, failure);
+            return;
+        }
+        let failures = entry.failures;
+        let pause = retry.delay(failures, &mut self.jitter).max(failure.retry_after.unwrap_or(Duration::ZERO));
+        self.totals.retries += 1;
+        self.hold(now + pause, file);
+    }
+
+    fn explain(&self, mut failure: Failure, file: FileId, asks_too_much: bool) -> Failure {
+        let attempts = self.files[file.index()].failures;
+        if asks_too_much {
+            failure.message = format!("{} (the server asks for too long a wait; rerun later)", failure.message);
+        } else if failure.kind.is_retryable() && attempts > 1 {
+            failure.message = format!("{} (after {attempts} attempts)", failure.message);
+        }
+        failure
+    }
+
+    /// No new stream of `file` before `at`; without any stream it leaves its lane to others.
+    fn hold(&mut self, at: Timestamp, file: FileId) {
+        let entry = &mut self.files[file.index()];
+        entry.not_before = Some(at);
+        // What a server without ranges sent so far will all be sent again.
+        if entry.ranges.streams() == 0 && entry.state == State::Active {
+            entry.state = State::Delayed;
+            self.active.remove(&file);
+            self.delayed.insert((at, file));
+            self.redecide_if_drained();
+        }
+    }
+
+    pub(super) fn wake_delayed(&mut self, now: Timestamp) {
+        while let Some((at, file)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
+            self.delayed.remove(&(at, file));
+            self.enqueue(file);
+            self.redecide_if_drained();
+        }
+    }
+
+    fn note_overload(&mut self, now: Timestamp, origin: OriginId, failure: &Failure, has_head: bool) {
+        let longest = self.config.retry.longest_retry_after;
+        let pause = failure.retry_after.filter(|pause| *pause <= longest);
+        let state = self.origin(origin);
+        let in_use = state.streams + 1;
+        if failure.kind != ErrorKind::Overloaded && !has_head {
+            state.connect_failures += 1;
+        }
+        // A single stream that stalls says nothing about too many streams.
+        let telling = failure.kind == ErrorKind::Overloaded || in_use > 1;
+        if telling && state.budget.on_overload(now, in_use, pause) {
+            self.redecide = true;
+        }
+    }
+
+    /// Whether nothing of this origin can be had, so that the other files need not be tried.
+    fn fails_whole_origin(&mut self, origin: OriginId, failure: &Failure, has_head: bool) -> bool {
+        let attempts = self.config.retry.attempts;
+        let state = self.origin(origin);
+        match failure.kind {
+            ErrorKind::Tls => !state.ever_answered,
+            ErrorKind::Resolve => {
+                state.connect_failures += 1;
+                state.connect_failures >= attempts
+            }
+            ErrorKind::Connect | ErrorKind::Timeout if !has_head => {
+                !state.ever_answered && state.connect_failures >= attempts
+            }
+            _ => false,
+        }
+    }
+
+    fn give_up_origin(&mut self, origin: OriginId, failure: &Failure) {
+        let in_transfer: Vec<FileId> =
+            self.active.iter().copied().filter(|id| self.files[id.index()].origin == origin).collect();
+        let later: Vec<_> =
+            self.delayed.iter().copied().filter(|(_, id)| self.files[id.index()].origin == origin).collect();
+        for (at, file) in later {
+            self.delayed.remove(&(at, file));
+            self.give_up(file, failure.clone());
+        }
+        for file in in_transfer {
+            self.give_up(file, failure.clone());
+        }
+        for file in self.waiting.drain() {
+            if self.files[file.index()].origin == origin {
+                self.give_up(file, failure.clone());
+            } else {
+                self.enqueue(file);
+            }
+        }
+        self.redecide = true;
+    }
+
+    pub(super) fn give_up(&mut self, file: FileId, failure: Failure) {
+        self.end_file(file);
+        self.totals.failed += 1;
+        self.actions.push(Action::GiveUp { file, failure });
+    }
+
+    /// Streams that brought nothing for too long have failed.
+    pub(super) fn drop_stalled(&mut self, now: Timestamp) {
+        let limit = self.config.stall_timeout;
+        if !self.streams.values().any(|s| now.saturating_since(s.last_activity) >= limit) {
+            return;
+        }
+        let stalled: Vec<(StreamId, Stream)> = self
+            .streams
+            .iter()
+            .filter(|(_, s)| now.saturating_since(s.last_activity) >= limit)
+            .map(|(id, s)| (*id, *s))
+            .collect();
+        for (id, stream) in stalled {
+            self.abort(id);
+            let url = self.files[stream.file.index()].url();
+            let message = format!("{url}: nothing arrived for {} s", limit.as_secs());
+            self.on_failure(now, stream, Failure::new(ErrorKind::Timeout, message));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What the engine knows of one file.
+
+use std::time::SystemTime;
+
+use pelton_algos::cluster::SizeClass;
+use pelton_algos::ranges::FileRanges;
+use pelton_algos::sizes::{GroupId, SizeModel};
+use pelton_algos::time::Timestamp;
+use url::Url;
+
+use super::event::{Existing, Resumable, Validator};
+use super::OriginId;
+use crate::catalog::FileSpec;
+
+/// A file whose size nothing tells: about the mean object of the web, so that it is planned as one
+/// of many rather than as one that needs many streams.
+const UNKNOWN_SIZE: u64 = 256 * 1024;
+
+/// Where a file stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// In a queue.
+    Waiting,
+    /// Waiting for [`super::Event::Opened`].
+    Opening,
+    /// In transfer.
+    Active,
+    /// Waiting after a failure.
+    Delayed,
+    /// Waiting for [`super::Event::Finished`].
+    Finishing,
+    /// There, or given up.
+    Over,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) spec: FileSpec,
+    pub(super) state: State,
+    pub(super) origin: OriginId,
+    pub(super) group: GroupId,
+    pub(super) class: SizeClass,
+    /// The size that plans count with.
+    pub(super) expected: u64,
+    pub(super) ranges: FileRanges,
+    /// Where its bytes come from, after redirects.
+    pub(super) located: Option<Url>,
+    pub(super) validator: Option<Validator>,
+    pub(super) modified: Option<SystemTime>,
+    /// The server takes range requests for it.
+    pub(super) takes_ranges: bool,
+    /// What is there under its name.
+    pub(super) opened: Option<OpenedAs>,
+    /// Failures in a row without progress.
+    pub(super) failures: u32,
+    /// Times that the server's file turned out to be another one.
+    pub(super) restarts: u32,
+    /// No new stream before this.
+    pub(super) not_before: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpenedAs {
+    Writable,
+    Existing(Existing),
+}
+
+impl Entry {
+    pub(super) fn new(spec: FileSpec, origin: OriginId, group: GroupId) -> Self {
+        Self {
+            spec,
+            state: State::Waiting,
+            origin,
+            group,
+            class: SizeClass::Medium,
+            expected: 0,
+            ranges: FileRanges::default(),
+            located: None,
+            validator: None,
+            modified: None,
+            takes_ranges: false,
+            opened: None,
+            failures: 0,
+            restarts: 0,
+            not_before: None,
+        }
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        self.located.as_ref().unwrap_or(&self.spec.url)
+    }
+
+    /// The size by what is known best: the transfer, the list, its group, nothing.
+    pub(super) fn expected_size(&self, sizes: &SizeModel) -> u64 {
+        self.ranges
+            .size()
+            .or(self.spec.size)
+            .or(self.spec.size_hint)
+            .or_else(|| sizes.predict(self.group).map(|bytes| bytes.0))
+            .unwrap_or(UNKNOWN_SIZE)
+    }
+
+    /// Whether only a prediction is known of its size.
+    pub(super) fn size_is_guessed(&self) -> bool {
+        self.ranges.size().or(self.spec.size).or(self.spec.size_hint).is_none()
+    }
+
+    /// Bytes still to come, as far as known.
+    pub(super) fn outstanding(&self) -> u64 {
+        self.expected.saturating_sub(self.ranges.done_bytes())
+    }
+
+    /// Forgets everything that belongs to one version of the file.
+    pub(super) fn forget_version(&mut self) {
+        self.ranges.reset();
+        self.validator = None;
+        self.modified = None;
+        self.located = None;
+        self.takes_ranges = false;
+    }
+
+    /// What a rerun needs: only for a version that can be told from others.
+    pub(super) fn resumable(&self) -> Option<Resumable> {
+        let size = self.ranges.size()?;
+        let validator = self.validator.clone()?;
+        let told_apart = validator.etag.is_some() || validator.last_modified.is_some();
+        let done: Vec<_> = self.ranges.done().collect();
+        (told_apart && self.takes_ranges && !done.is_empty()).then_some(Resumable { size, validator, done })
+    }
+}

@@ -1,0 +1,442 @@
+//! The transfer engine: facts in, actions out. No sockets, no files, no clock.
+//!
+//! [`Engine::handle`] takes one [`Event`] and returns what has to be done about it. It owns the
+//! policy, the ranges of every file, the budgets of every origin and all retries, so cancelling,
+//! retrying, resuming and re-tuning are plain synchronous calls in tests and in the simulator.
+
+mod dispatch;
+mod event;
+mod failure;
+mod file;
+mod plan;
+mod transfer;
+mod waiting;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use pelton_algos::cluster::{Boundaries, ClusterConfig, SizeClass};
+use pelton_algos::energy::{ConstantPower, EnergyModel};
+use pelton_algos::limits::{ChannelGrowth, Jitter, OriginBudget, RetryConfig};
+use pelton_algos::link::{LinkConfig, LinkEstimate, LinkEstimator};
+use pelton_algos::params::{DEFAULT_CHANNELS, DEFAULT_CONNECTIONS};
+use pelton_algos::policy::{Decision, Policy};
+use pelton_algos::ranges::StreamId;
+use pelton_algos::sizes::SizeModel;
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{BitRate, Bytes, Joules};
+
+pub use event::{
+    Action, Event, Existing, Failure, Fetch, FileId, Head, Opened, Outcome, Protocol, Resumable, Validator,
+};
+use file::{Entry, State};
+pub use plan::ClusterUse;
+use waiting::Waiting;
+
+use crate::ErrorKind;
+use crate::catalog::FileSpec;
+use crate::connection::Origin;
+
+/// Ceilings that the user sets. They bind every policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UserLimits {
+    /// Files in transfer at once (`-j`).
+    pub max_files: Option<u32>,
+    /// Range streams of one file (`-s`).
+    pub max_streams_per_file: Option<u32>,
+    /// Connections to one origin (`-x`).
+    pub max_connections_per_origin: u32,
+    /// Connections over all origins.
+    pub max_connections: u32,
+    /// No range stream is made for fewer bytes (`-k`); without it, two stream windows.
+    pub split_floor: Option<Bytes>,
+}
+
+impl Default for UserLimits {
+    fn default() -> Self {
+        Self {
+            max_files: None,
+            max_streams_per_file: None,
+            max_connections_per_origin: DEFAULT_CONNECTIONS,
+            max_connections: 2 * DEFAULT_CONNECTIONS,
+            split_floor: None,
+        }
+    }
+}
+
+/// What an engine is built from.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineConfig {
+    /// The user's ceilings.
+    pub limits: UserLimits,
+    /// Hints and priors for the link estimate.
+    pub link: LinkConfig,
+    /// How boundaries between clusters follow from the link.
+    pub clusters: ClusterConfig,
+    /// Retries.
+    pub retry: RetryConfig,
+    /// A stream that brings nothing for this long has failed.
+    pub stall_timeout: Duration,
+    /// Replace an existing file that differs.
+    pub overwrite: bool,
+    /// The seed of the retry jitter.
+    pub seed: u64,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            limits: UserLimits::default(),
+            link: LinkConfig::default(),
+            clusters: ClusterConfig::default(),
+            retry: RetryConfig::default(),
+            stall_timeout: Duration::from_secs(30),
+            overwrite: false,
+            seed: 0,
+        }
+    }
+}
+
+/// One stream in flight.
+#[derive(Debug, Clone, Copy)]
+struct Stream {
+    file: FileId,
+    origin: OriginId,
+    /// Asked for the whole file, not for a range.
+    whole: bool,
+    has_head: bool,
+    last_activity: Timestamp,
+}
+
+/// An origin by its number in [`Engine::origins`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct OriginId(u32);
+
+#[derive(Debug)]
+struct OriginState {
+    origin: Origin,
+    budget: OriginBudget,
+    streams: u32,
+    /// Answers over HTTP/2: many requests share a connection.
+    multiplexes: bool,
+    ever_answered: bool,
+    /// Failures to connect since the origin last answered.
+    connect_failures: u32,
+    /// What the driver was last told: the limit and the connections to open early.
+    told: Option<(u32, u32)>,
+}
+
+/// What the run has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Totals {
+    /// Files of the list.
+    pub files: u64,
+    /// Files that are there.
+    pub done: u64,
+    /// Files given up.
+    pub failed: u64,
+    /// Body bytes that were kept.
+    pub delivered: Bytes,
+    /// Bytes of the whole list as far as known or predicted.
+    pub expected: Bytes,
+    /// Requests made.
+    pub requests: u64,
+    /// Requests made again after a failure.
+    pub retries: u64,
+}
+
+/// Decides what to transfer next.
+#[derive(Debug)]
+pub struct Engine {
+    config: EngineConfig,
+    policy: Box<dyn Policy>,
+    energy_model: Box<dyn EnergyModel + Send>,
+    link: LinkEstimator,
+    goodput: BitRate,
+    growth: ChannelGrowth,
+    sizes: SizeModel,
+    boundaries: Boundaries,
+    /// The number of learnt sizes at which waiting files are clustered anew.
+    recluster_at: u64,
+    sizes_learnt: u64,
+    jitter: Jitter,
+
+    files: Vec<Entry>,
+    waiting: Waiting,
+    active: BTreeSet<FileId>,
+    delayed: BTreeSet<(Timestamp, FileId)>,
+    streams: BTreeMap<StreamId, Stream>,
+    next_stream: u64,
+    origins: Vec<OriginState>,
+    origin_ids: BTreeMap<Origin, OriginId>,
+
+    decision: Option<Decision>,
+    /// What the present decision was made for.
+    decided_for: Option<LinkEstimate>,
+    redecide: bool,
+    energy: Option<Joules>,
+    /// Files that wait for [`Event::Finished`].
+    finishing: u32,
+    totals: Totals,
+    list_ended: bool,
+    paused: bool,
+    cancelled: bool,
+    actions: Vec<Action>,
+}
+
+impl Engine {
+    /// An engine without files.
+    pub fn new(config: EngineConfig, policy: Box<dyn Policy>) -> Self {
+        let link = LinkEstimator::new(config.link);
+        let boundaries = config.clusters.boundaries(&link.estimate());
+        let ceiling = config.limits.max_files.unwrap_or(config.limits.max_connections);
+        Self {
+            growth: ChannelGrowth::new(DEFAULT_CHANNELS, ceiling.min(config.limits.max_connections)),
+            jitter: Jitter::new(config.seed),
+            config,
+            policy,
+            energy_model: Box::new(ConstantPower::default()),
+            link,
+            goodput: BitRate::ZERO,
+            sizes: SizeModel::default(),
+            boundaries,
+            recluster_at: 1,
+            sizes_learnt: 0,
+            files: Vec::new(),
+            waiting: Waiting::default(),
+            active: BTreeSet::new(),
+            delayed: BTreeSet::new(),
+            streams: BTreeMap::new(),
+            next_stream: 0,
+            origins: Vec::new(),
+            origin_ids: BTreeMap::new(),
+            decision: None,
+            decided_for: None,
+            redecide: true,
+            energy: None,
+            finishing: 0,
+            totals: Totals::default(),
+            list_ended: false,
+            paused: false,
+            cancelled: false,
+            actions: Vec::new(),
+        }
+    }
+
+    /// The same engine with a model that predicts joules for its policy.
+    #[must_use]
+    pub fn with_energy_model(mut self, model: Box<dyn EnergyModel + Send>) -> Self {
+        self.energy_model = model;
+        self
+    }
+
+    /// Takes note of `event` at `now` and returns what has to be done.
+    pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Action> {
+        match event {
+            Event::Files(specs) => self.on_files(specs),
+            Event::ListEnded => self.list_ended = true,
+            Event::Opened { file, opened } => self.on_opened(now, file, opened),
+            Event::Head { stream, head } => self.on_head(now, stream, head),
+            Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
+            Event::Ended { stream, result } => self.on_ended(now, stream, result),
+            Event::Finished { file, result } => self.on_finished(file, result),
+            Event::Rtt(rtt) => self.link.on_rtt(now, rtt),
+            Event::Energy(total) => self.energy = Some(total),
+            Event::Timeout => {}
+            Event::Pause => self.on_pause(now),
+            Event::Resume => self.paused = false,
+            Event::SetLimits(limits) => self.on_limits(limits),
+            Event::Cancel => self.on_cancel(now),
+        }
+        self.drop_stalled(now);
+        self.wake_delayed(now);
+        self.decide_if_due(now);
+        self.fill(now);
+        if self.is_over() {
+            self.actions.push(Action::Done);
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When [`Event::Timeout`] is due if nothing else happens.
+    pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
+        let stall = self.streams.values().map(|s| s.last_activity + self.config.stall_timeout).min();
+        let delayed = self.delayed.first().map(|(at, _)| *at);
+        let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
+        let held = self.active.iter().filter_map(|id| self.files[id.index()].not_before).min();
+        [stall, delayed, blocked, held.filter(|at| *at > now), self.policy.next_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// What the run has done so far.
+    pub fn totals(&self) -> Totals {
+        let active: Bytes = self.active.iter().map(|id| Bytes(self.files[id.index()].outstanding())).sum();
+        Totals {
+            expected: self.totals.delivered + self.waiting.bytes() + active,
+            delivered: self.totals.delivered,
+            ..self.totals
+        }
+    }
+
+    /// The present belief about the link.
+    pub fn link(&self) -> LinkEstimate {
+        self.link.estimate()
+    }
+
+    /// Goodput over the last sample: two round trips, at least 100 ms.
+    pub const fn goodput(&self) -> BitRate {
+        self.goodput
+    }
+
+    /// The present decision.
+    pub const fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
+    }
+
+    /// The policy's name.
+    pub fn policy_name(&self) -> &str {
+        self.policy.name()
+    }
+
+    /// What `file` is.
+    pub fn spec(&self, file: FileId) -> &FileSpec {
+        &self.files[file.index()].spec
+    }
+
+    /// The file that `stream` belongs to, while it is in flight.
+    pub fn file_of(&self, stream: StreamId) -> Option<FileId> {
+        self.streams.get(&stream).map(|s| s.file)
+    }
+
+    /// What a rerun needs to continue `file`: its done ranges and what they belong to. `None`
+    /// when nothing can be continued.
+    pub fn resumable(&self, file: FileId) -> Option<Resumable> {
+        self.files[file.index()].resumable()
+    }
+
+    /// Files in transfer, with the bytes that are there and the size as far as known.
+    pub fn active_files(&self) -> impl Iterator<Item = (FileId, u64, Option<u64>)> + '_ {
+        self.active.iter().map(|id| {
+            let ranges = &self.files[id.index()].ranges;
+            (*id, ranges.done_bytes(), ranges.size())
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        let finishing = self.finishing > 0;
+        if self.cancelled {
+            return self.streams.is_empty() && !finishing;
+        }
+        self.list_ended
+            && self.waiting.is_empty()
+            && self.active.is_empty()
+            && self.delayed.is_empty()
+            && !finishing
+    }
+
+    fn on_files(&mut self, specs: Vec<FileSpec>) {
+        for spec in specs {
+            let origin = self.origin_id(&Origin::of(&spec.url));
+            let group = self.sizes.group_of(spec.url.path());
+            let id = FileId::new(self.files.len());
+            if let Some(size) = spec.size.or(spec.size_hint) {
+                self.sizes.on_size(group, Bytes(size));
+            }
+            self.files.push(Entry::new(spec, origin, group));
+            self.totals.files += 1;
+            self.enqueue(id);
+        }
+        self.waiting.put_samples_first(&self.files);
+        self.redecide = true;
+    }
+
+    /// The class that a file has by its known, hinted or predicted size.
+    fn classify(&self, file: FileId) -> (SizeClass, u64) {
+        let size = self.files[file.index()].expected_size(&self.sizes);
+        (self.boundaries.classify(Bytes(size)), size)
+    }
+
+    fn enqueue(&mut self, file: FileId) {
+        let (class, expected) = self.classify(file);
+        let entry = &mut self.files[file.index()];
+        entry.state = State::Waiting;
+        entry.class = class;
+        entry.expected = expected;
+        self.waiting.push(class, entry.origin, file, entry.outstanding());
+    }
+
+    fn origin_id(&mut self, origin: &Origin) -> OriginId {
+        if let Some(id) = self.origin_ids.get(origin) {
+            return *id;
+        }
+        let id = OriginId(self.origins.len() as u32);
+        self.origins.push(OriginState {
+            origin: origin.clone(),
+            budget: OriginBudget::new(self.config.limits.max_connections_per_origin),
+            streams: 0,
+            multiplexes: false,
+            ever_answered: false,
+            connect_failures: 0,
+            told: None,
+        });
+        self.origin_ids.insert(origin.clone(), id);
+        id
+    }
+
+    fn origin(&mut self, id: OriginId) -> &mut OriginState {
+        &mut self.origins[id.0 as usize]
+    }
+
+    fn on_limits(&mut self, limits: UserLimits) {
+        self.config.limits = limits;
+        let ceiling = limits.max_files.unwrap_or(limits.max_connections).min(limits.max_connections);
+        self.growth.set_ceiling(ceiling);
+        for origin in &mut self.origins {
+            origin.budget.set_ceiling(limits.max_connections_per_origin);
+        }
+        self.redecide = true;
+    }
+
+    fn on_pause(&mut self, now: Timestamp) {
+        self.paused = true;
+        self.abort_all();
+        self.link.on_idle(now);
+    }
+
+    fn on_cancel(&mut self, now: Timestamp) {
+        self.cancelled = true;
+        self.abort_all();
+        self.link.on_idle(now);
+        let unfinished: Vec<FileId> = self.active.iter().copied().collect();
+        for file in unfinished {
+            let failure = Failure::new(ErrorKind::Cancelled, "cancelled before it was complete");
+            self.give_up(file, failure);
+        }
+    }
+
+    fn abort_all(&mut self) {
+        let streams: Vec<StreamId> = self.streams.keys().copied().collect();
+        for stream in streams {
+            self.abort(stream);
+        }
+    }
+
+    /// Stops `stream` on our own account: no failure is counted.
+    fn abort(&mut self, stream: StreamId) {
+        self.actions.push(Action::Abort { stream });
+        self.remove_stream(stream);
+    }
+
+    fn remove_stream(&mut self, stream: StreamId) -> Option<Stream> {
+        let removed = self.streams.remove(&stream)?;
+        self.files[removed.file.index()].ranges.release(stream);
+        let origin = self.origin(removed.origin);
+        origin.streams = origin.streams.saturating_sub(1);
+        Some(removed)
+    }
+}

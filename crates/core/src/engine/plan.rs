@@ -1,0 +1,212 @@
+//! When a decision is due, and what the policy is shown.
+
+use std::time::Duration;
+
+use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
+use pelton_algos::params::{Limits, SPLIT_FLOOR};
+use pelton_algos::policy::Observation;
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{BitRate, Bytes};
+
+use super::event::Action;
+use super::{Engine, FileId};
+
+/// A link estimate that moved by less than this does not call for another decision.
+const MATERIAL_CHANGE: f64 = 1.15;
+
+/// The least time over which growth of channels is judged.
+const SETTLE: Duration = Duration::from_millis(250);
+
+/// Files and streams of one cluster in transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterUse {
+    /// The cluster's size classes.
+    pub classes: Classes,
+    /// Files in transfer.
+    pub files: u32,
+    /// Range streams in flight.
+    pub streams: u32,
+}
+
+impl Engine {
+    /// Files and streams in transfer, per cluster of the present decision.
+    pub fn usage(&self) -> Vec<ClusterUse> {
+        let Some(decision) = &self.decision else { return Vec::new() };
+        let mut usage: Vec<ClusterUse> = decision
+            .allocations
+            .iter()
+            .map(|a| ClusterUse { classes: a.classes, files: 0, streams: 0 })
+            .collect();
+        for file in &self.active {
+            let entry = &self.files[file.index()];
+            if let Some(cluster) = usage.iter_mut().find(|u| u.classes.contains(entry.class)) {
+                cluster.files += 1;
+                cluster.streams += entry.ranges.streams() as u32;
+            }
+        }
+        usage
+    }
+
+    /// Unfinished files by cluster: those that wait and those in transfer.
+    pub fn clusters(&self) -> Vec<Cluster> {
+        let mut by_class = SizeClass::ALL.map(|class| {
+            let count = self.waiting.count(class);
+            (class, count.files, count.bytes, count.bytes)
+        });
+        let delayed = self.delayed.iter().map(|(_, file)| file);
+        for file in self.active.iter().chain(delayed) {
+            let entry = &self.files[file.index()];
+            let (_, files, outstanding, sizes) = &mut by_class[entry.class as usize];
+            *files += 1;
+            *outstanding += entry.outstanding();
+            *sizes += entry.expected;
+        }
+        let clusters: Vec<Cluster> = by_class
+            .into_iter()
+            .filter(|(_, files, ..)| *files > 0)
+            .map(|(class, files, outstanding, sizes)| Cluster {
+                mean_size: Bytes(sizes / files),
+                ..Cluster::new(class, files, Bytes(outstanding))
+            })
+            .collect();
+        cluster::merge_equal(&clusters, &self.link.estimate(), &self.limits())
+    }
+
+    /// What a decision has to keep to at present.
+    pub fn limits(&self) -> Limits {
+        let user = self.config.limits;
+        let capacity: u32 = self.origins.iter().fold(0, |sum, o| sum.saturating_add(o.budget.capacity()));
+        let capacity = if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
+        let max_connections = user.max_connections.min(capacity).max(1);
+        Limits {
+            max_channels: self.growth.channels().min(max_connections),
+            max_streams_per_file: user.max_streams_per_file.unwrap_or(u32::MAX).max(1),
+            max_connections,
+            split_floor: self.split_floor(),
+        }
+    }
+
+    /// Two stream windows: a range below that ends before its stream has reached its rate.
+    pub(super) fn split_floor(&self) -> Bytes {
+        let measured = || Bytes(self.link.estimate().stream_window.0.saturating_mul(2)).max(SPLIT_FLOOR);
+        self.config.limits.split_floor.unwrap_or_else(measured)
+    }
+
+    /// A new sample of goodput: channels may grow, and the link may have changed.
+    pub(super) fn note_rate(&mut self, now: Timestamp, rate: BitRate) {
+        let link = self.link.estimate();
+        if self.policy.wants_growth() {
+            let channels = self.decision.as_ref().map_or(0, |d| d.channels());
+            let all_busy = channels >= self.growth.channels() && !self.waiting.is_empty();
+            let settle = (link.rtt * 4).max(SETTLE);
+            self.redecide |= self.growth.on_rate(now, rate, all_busy, settle);
+        }
+        let moved = self.decided_for.is_none_or(|before| {
+            let window = |a: Bytes, b: Bytes| a.as_f64() > b.as_f64() * MATERIAL_CHANGE;
+            link.differs_from(&before, MATERIAL_CHANGE)
+                || window(link.stream_window, before.stream_window)
+                || window(before.stream_window, link.stream_window)
+        });
+        self.redecide |= moved;
+    }
+
+    /// Something arrived after a silence: the silence is no sample.
+    pub(super) fn note_activity(&mut self, now: Timestamp) {
+        if self.streams.is_empty() {
+            self.link.on_idle(now);
+        }
+    }
+
+    /// Files have left a cluster: if fewer remain than it has channels, those are free.
+    pub(super) fn redecide_if_drained(&mut self) {
+        let Some(decision) = &self.decision else { return };
+        let drained = decision.allocations.iter().any(|allocation| {
+            let waiting: u64 = SizeClass::ALL
+                .into_iter()
+                .filter(|class| allocation.classes.contains(*class))
+                .map(|class| self.waiting.count(class).files)
+                .sum();
+            waiting == 0 && allocation.parameters.concurrency > 0
+        });
+        self.redecide |= drained;
+    }
+
+    pub(super) fn decide_if_due(&mut self, now: Timestamp) {
+        let asked_for = self.policy.next_timeout().is_some_and(|at| now >= at);
+        if self.cancelled || self.paused || !(self.redecide || asked_for) {
+            return;
+        }
+        self.redecide = false;
+        self.recluster_if_due();
+        let clusters = self.clusters();
+        if clusters.is_empty() {
+            return;
+        }
+        let link = self.link.estimate();
+        let observation = Observation {
+            link,
+            clusters: &clusters,
+            limits: self.limits(),
+            delivered: self.totals.delivered,
+            energy: self.energy,
+            energy_model: &*self.energy_model,
+        };
+        let decision = self.policy.decide(now, &observation);
+        self.decided_for = Some(link);
+        let same = self.decision.as_ref().is_some_and(|before| before.allocations == decision.allocations);
+        if !same {
+            self.actions.push(Action::Decided(decision.clone()));
+        }
+        self.decision = Some(decision);
+        self.announce_connections();
+    }
+
+    /// Clusters waiting files anew when the boundaries have moved or sizes were learnt. The latter
+    /// at 1, 2, 4, 8, ... learnt sizes, so that it costs little however long the list is.
+    fn recluster_if_due(&mut self) {
+        let boundaries = self.config.clusters.boundaries(&self.link.estimate());
+        let learnt = self.sizes_learnt >= self.recluster_at;
+        if !learnt && !boundaries.moved_far_from(&self.boundaries) {
+            return;
+        }
+        while self.recluster_at <= self.sizes_learnt {
+            self.recluster_at *= 2;
+        }
+        self.boundaries = boundaries;
+        for file in self.waiting.drain() {
+            self.enqueue(file);
+        }
+        self.waiting.put_samples_first(&self.files);
+        let reclassified: Vec<FileId> = self.active.iter().copied().collect();
+        for file in reclassified {
+            let (class, expected) = self.classify(file);
+            let entry = &mut self.files[file.index()];
+            entry.class = class;
+            entry.expected = expected;
+        }
+    }
+
+    /// Tells the driver how many connections each origin may have, and how many of them will
+    /// surely be used, so that they open while the first requests are under way.
+    fn announce_connections(&mut self) {
+        let Some(decision) = &self.decision else { return };
+        let total = self.config.limits.max_connections;
+        let planned = decision.connections();
+        let lanes: u32 = decision.channels();
+        let known_sizes = self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
+        for index in 0..self.origins.len() {
+            let id = super::OriginId(index as u32);
+            let active = self.active.iter().filter(|f| self.files[f.index()].origin == id).count();
+            let files = (active + self.waiting.of_origin(id)) as u32;
+            let state = &mut self.origins[index];
+            let limit = state.budget.capacity().min(total);
+            // Range streams are sure only where sizes are known; lanes are, as far as files go.
+            let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
+            let open = if files == 0 { 0 } else { streams.min(limit) };
+            if state.told != Some((limit, open)) {
+                state.told = Some((limit, open));
+                self.actions.push(Action::Connections { origin: state.origin.clone(), limit, open });
+            }
+        }
+    }
+}

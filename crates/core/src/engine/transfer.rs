@@ -1,0 +1,299 @@
+//! What happens to a file in transfer: opened, headed, filled, ended, finished.
+
+use pelton_algos::ranges::StreamId;
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::Bytes;
+
+use super::event::{Action, Existing, Failure, FileId, Head, Opened, Outcome, Protocol};
+use super::file::{OpenedAs, State};
+use super::{Engine, Origin};
+use crate::ErrorKind;
+
+/// A server whose file changes more often than this during one run is given up.
+const MOST_RESTARTS: u32 = 3;
+
+impl Engine {
+    pub(super) fn on_opened(&mut self, now: Timestamp, file: FileId, opened: Opened) {
+        let entry = &mut self.files[file.index()];
+        if entry.state != State::Opening {
+            return;
+        }
+        entry.state = State::Active;
+        entry.opened = Some(OpenedAs::Writable);
+        match opened {
+            Opened::Fresh => {}
+            Opened::Part(part) => {
+                entry.ranges.set_size(part.size);
+                part.done.into_iter().for_each(|range| entry.ranges.mark_done(range));
+                entry.validator = Some(part.validator);
+                entry.takes_ranges = true;
+                self.finish_if_complete(file);
+            }
+            Opened::Existing(existing) => entry.opened = Some(OpenedAs::Existing(existing)),
+            Opened::Verified { size } => self.keep_existing(file, size),
+            Opened::Failed(failure) => self.give_up(file, failure),
+        }
+        self.note_activity(now);
+    }
+
+    pub(super) fn on_head(&mut self, now: Timestamp, stream: StreamId, head: Head) {
+        let Some(known) = self.streams.get_mut(&stream) else { return };
+        known.has_head = true;
+        known.last_activity = now;
+        let (file, whole, old_origin) = (known.file, known.whole, known.origin);
+        let answered_by = self.origin_id(&Origin::of(&head.url));
+        if answered_by != old_origin {
+            self.move_stream(stream, old_origin, answered_by);
+        }
+        self.note_answer(now, answered_by, head.protocol);
+        if !whole {
+            return;
+        }
+        let entry = &mut self.files[file.index()];
+        entry.origin = answered_by;
+        entry.located = (head.url != entry.spec.url).then_some(head.url);
+        entry.modified = head.modified;
+        entry.takes_ranges = head.ranges && head.total.is_some();
+        entry.validator = Some(head.validator);
+        if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
+            self.give_up(file, failure);
+            return;
+        }
+        if let Some(OpenedAs::Existing(existing)) = entry.opened {
+            let same = head.total == Some(existing.size) && same_second(existing.modified, head.modified);
+            if same {
+                self.keep_existing(file, existing.size);
+                return;
+            }
+            if !self.config.overwrite {
+                let failure = differs(&entry.spec.name, existing, head.total);
+                self.give_up(file, failure);
+                return;
+            }
+            entry.opened = Some(OpenedAs::Writable);
+        }
+        if let Some(total) = head.total {
+            self.learn_size(file, total);
+        }
+    }
+
+    fn learn_size(&mut self, file: FileId, total: u64) {
+        let entry = &mut self.files[file.index()];
+        let was_guessed = entry.size_is_guessed();
+        entry.ranges.set_size(total);
+        let group = entry.group;
+        if was_guessed {
+            self.sizes.on_size(group, Bytes(total));
+            self.sizes_learnt += 1;
+        }
+        let (class, expected) = self.classify(file);
+        let entry = &mut self.files[file.index()];
+        if entry.class != class {
+            self.redecide = true;
+        }
+        entry.class = class;
+        entry.expected = expected;
+    }
+
+    fn move_stream(&mut self, stream: StreamId, from: super::OriginId, to: super::OriginId) {
+        self.origin(from).streams = self.origin(from).streams.saturating_sub(1);
+        self.origin(to).streams += 1;
+        if let Some(known) = self.streams.get_mut(&stream) {
+            known.origin = to;
+        }
+        self.redecide = true;
+    }
+
+    fn note_answer(&mut self, now: Timestamp, origin: super::OriginId, protocol: Protocol) {
+        let origin = self.origin(origin);
+        let multiplexes = protocol == Protocol::Http2;
+        let news = !origin.ever_answered || origin.multiplexes != multiplexes;
+        origin.multiplexes = multiplexes;
+        origin.ever_answered = true;
+        origin.connect_failures = 0;
+        origin.budget.on_success(now);
+        self.redecide |= news;
+    }
+
+    pub(super) fn on_data(&mut self, now: Timestamp, stream: StreamId, bytes: u64) {
+        let Some(known) = self.streams.get_mut(&stream) else { return };
+        known.last_activity = now;
+        let file = known.file;
+        let entry = &mut self.files[file.index()];
+        let accepted = entry.ranges.advance(stream, bytes);
+        entry.failures = 0;
+        self.totals.delivered += Bytes(accepted);
+        let streams = self.streams.len() as u32;
+        if let Some(rate) = self.link.on_delivered(now, Bytes(bytes), streams) {
+            self.goodput = rate;
+            self.note_rate(now, rate);
+        }
+    }
+
+    pub(super) fn on_ended(&mut self, now: Timestamp, stream: StreamId, outcome: Outcome) {
+        let Some(ended) = self.streams.get(&stream).copied() else { return };
+        let file = ended.file;
+        let in_flight = self.files[file.index()].ranges.stream(stream).copied();
+        self.remove_stream(stream);
+        match outcome {
+            Outcome::Complete => {
+                if let Some(in_flight) = in_flight.filter(|s| ended.whole && s.end.is_none()) {
+                    self.learn_size(file, in_flight.position);
+                }
+                let unfinished = in_flight.and_then(|s| s.remaining()).is_some_and(|left| left > 0);
+                if unfinished {
+                    let message = format!("{}: the body ended early", self.files[file.index()].url());
+                    self.on_failure(now, ended, Failure::new(ErrorKind::ShortBody, message));
+                    return;
+                }
+            }
+            Outcome::NotModified => {
+                let size = match self.files[file.index()].opened {
+                    Some(OpenedAs::Existing(existing)) => existing.size,
+                    _ => 0,
+                };
+                self.note_answer_of(now, ended.origin);
+                self.keep_existing(file, size);
+                return;
+            }
+            Outcome::RangeIgnored => {
+                self.on_range_ignored(file);
+                return;
+            }
+            Outcome::Failed(failure) => {
+                self.on_failure(now, ended, failure);
+                return;
+            }
+        }
+        self.finish_if_complete(file);
+        if self.streams.is_empty() {
+            self.link.on_idle(now);
+        }
+    }
+
+    fn note_answer_of(&mut self, now: Timestamp, origin: super::OriginId) {
+        let origin = self.origin(origin);
+        origin.ever_answered = true;
+        origin.connect_failures = 0;
+        origin.budget.on_success(now);
+    }
+
+    /// A server that said it takes ranges answered one with the whole file: no more range streams
+    /// of this file. A stream that brings the file from its first byte goes on to its end; if
+    /// there is none, the file starts anew.
+    fn on_range_ignored(&mut self, file: FileId) {
+        let entry = &mut self.files[file.index()];
+        entry.takes_ranges = false;
+        let from_start = entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(|s| s.whole));
+        let Some(survivor) = from_start else {
+            self.restart(file);
+            return;
+        };
+        let others: Vec<StreamId> =
+            entry.ranges.stream_ids().filter(|id| *id != survivor).collect();
+        let extended = entry.ranges.extend_to_end(survivor);
+        for stream in others {
+            self.abort(stream);
+        }
+        match extended {
+            Some(end) => self.actions.push(Action::Cut { stream: survivor, end }),
+            // It has passed its cut end and stopped: its connection is gone.
+            None => self.restart(file),
+        }
+    }
+
+    /// Starts `file` anew: what was written belongs to nothing.
+    pub(super) fn restart(&mut self, file: FileId) {
+        let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
+        for stream in streams {
+            self.abort(stream);
+        }
+        let entry = &mut self.files[file.index()];
+        let takes_ranges = entry.takes_ranges;
+        entry.forget_version();
+        entry.takes_ranges = takes_ranges;
+        entry.restarts += 1;
+        if entry.restarts > MOST_RESTARTS {
+            let message = format!(
+                "{}: the server's file keeps changing while it is read; try again later",
+                entry.spec.url
+            );
+            self.give_up(file, Failure::new(ErrorKind::Changed, message));
+            return;
+        }
+        self.actions.push(Action::Restart { file });
+    }
+
+    pub(super) fn finish_if_complete(&mut self, file: FileId) {
+        let entry = &mut self.files[file.index()];
+        if entry.state != State::Active || !entry.ranges.is_complete() {
+            return;
+        }
+        let leftover: Vec<StreamId> = entry.ranges.stream_ids().collect();
+        entry.state = State::Finishing;
+        let modified = entry.modified;
+        for stream in leftover {
+            self.abort(stream);
+        }
+        self.active.remove(&file);
+        self.finishing += 1;
+        self.redecide_if_drained();
+        self.actions.push(Action::Finish { file, modified });
+    }
+
+    fn keep_existing(&mut self, file: FileId, size: u64) {
+        self.end_file(file);
+        self.totals.done += 1;
+        self.actions.push(Action::Kept { file, size });
+    }
+
+    pub(super) fn on_finished(&mut self, file: FileId, result: Result<(), Failure>) {
+        if self.files[file.index()].state != State::Finishing {
+            return;
+        }
+        self.finishing -= 1;
+        match result {
+            Ok(()) => {
+                self.files[file.index()].state = State::Over;
+                self.totals.done += 1;
+            }
+            Err(failure) => self.give_up(file, failure),
+        }
+    }
+
+    /// Takes `file` out of transfer for good.
+    pub(super) fn end_file(&mut self, file: FileId) {
+        let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
+        for stream in streams {
+            self.abort(stream);
+        }
+        self.files[file.index()].state = State::Over;
+        self.active.remove(&file);
+        self.redecide_if_drained();
+    }
+}
+
+fn size_conflict(listed: Option<u64>, stated: Option<u64>, url: &url::Url) -> Option<Failure> {
+    let (listed, stated) = (listed?, stated?);
+    (listed != stated).then(|| {
+        let message = format!("{url}: the list says {listed} bytes, the server has {stated}; update the list");
+        Failure::new(ErrorKind::Checksum, message)
+    })
+}
+
+fn differs(name: &str, existing: Existing, total: Option<u64>) -> Failure {
+    let server = total.map_or("another version".to_owned(), |total| format!("{total} bytes"));
+    let message = format!(
+        "{name} exists with {} bytes and the server has {server}; use --overwrite to replace it",
+        existing.size
+    );
+    Failure::new(ErrorKind::Exists, message)
+}
+
+/// HTTP dates have whole seconds; file systems have finer ones.
+fn same_second(a: Option<std::time::SystemTime>, b: Option<std::time::SystemTime>) -> bool {
+    let seconds = |time: Option<std::time::SystemTime>| {
+        time.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()).map(|d| d.as_secs())
+    };
+    matches!((seconds(a), seconds(b)), (Some(a), Some(b)) if a == b)
+}
