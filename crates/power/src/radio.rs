@@ -180,7 +180,7 @@ impl RadioMachine {
         let from = self.now;
         self.now = from.max(now);
         let drawn = if sent == Bytes::ZERO && received == Bytes::ZERO {
-            self.quiet(from)
+            self.quiet(from, self.now)
         } else {
             self.sent += sent;
             self.received += received;
@@ -194,7 +194,7 @@ impl RadioMachine {
     pub fn finish(&mut self, now: Timestamp) {
         self.on_traffic(now, Bytes::ZERO, Bytes::ZERO);
         if let Some(end) = self.tail_end().filter(|end| *end > self.now) {
-            self.energy += self.quiet_until(self.now, end);
+            self.energy += self.quiet(self.now, end);
             self.now = end;
         }
     }
@@ -234,12 +234,8 @@ impl RadioMachine {
             + self.profile.active * step.saturating_sub(promotion)
     }
 
-    /// Base power from `from` until now, without traffic.
-    fn quiet(&self, from: Timestamp) -> Joules {
-        self.quiet_until(from, self.now)
-    }
-
-    fn quiet_until(&self, from: Timestamp, until: Timestamp) -> Joules {
+    /// Base power from `from` until `until`, without traffic: first the tail, then idle.
+    fn quiet(&self, from: Timestamp, until: Timestamp) -> Joules {
         let step = until - from;
         let tail = self.tail_end().map_or(Duration::ZERO, |end| step.min(end - from));
         self.profile.tail.power * tail + self.profile.idle.mean_power() * step.saturating_sub(tail)
