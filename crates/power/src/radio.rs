@@ -43,6 +43,9 @@ impl Idle {
 }
 
 /// How the power of an active radio grows with its throughput in one direction.
+///
+/// The line holds where it was fitted. Sun et al., "Modeling WiFi Active Power/Energy Consumption
+/// in Smartphones", ICDCS 2014, find that it loses accuracy at high throughput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
     /// mW for each Mbit/s.

@@ -10,6 +10,8 @@ use super::{Idle, Phase, RadioProfile, Slope};
 ///
 /// Source of every constant: Huang et al., `MobiSys` 2012, section 5 (in full at
 /// [`wifi`](super::wifi())). The tail is their mean over continuous reception, short and long DRX.
+/// Promotion and slopes are also those of the LTE profile of AT&T's Application Resource
+/// Optimizer, which rounds the active power to 1.2 W.
 pub fn lte() -> RadioProfile {
     RadioProfile {
         name: "lte".to_owned(),
@@ -20,9 +22,10 @@ pub fn lte() -> RadioProfile {
         },
         // beta = 1288.04 mW.
         active: Watts::from_milliwatts(1288.04),
-        // alpha_u = 438.39 mW per Mbit/s. The limits are where the paper's power-throughput plots
-        // end, to the nearest round number; they label a reading and do not change it.
-        uplink: Slope { milliwatts_per_mbps: 438.39, fitted_up_to: BitRate::from_mbps(5.0) },
+        // alpha_u = 438.39 mW per Mbit/s.
+        // The two limits are assumed, at about 1.5 times the paper's median LTE throughput of 6 up
+        // and 13 Mbit/s down. They label a reading and do not change it.
+        uplink: Slope { milliwatts_per_mbps: 438.39, fitted_up_to: BitRate::from_mbps(10.0) },
         // alpha_d = 51.97 mW per Mbit/s.
         downlink: Slope { milliwatts_per_mbps: 51.97, fitted_up_to: BitRate::from_mbps(20.0) },
         // 11.576 s at 1060.0 mW.
