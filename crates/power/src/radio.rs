@@ -44,13 +44,13 @@ impl Idle {
 
 /// How the power of an active radio grows with its throughput in one direction.
 ///
-/// The line holds where it was fitted. Sun et al., "Modeling WiFi Active Power/Energy Consumption
+/// The line holds where it was fitted. Sun et al., "Modeling `WiFi` Active Power/Energy Consumption
 /// in Smartphones", ICDCS 2014, find that it loses accuracy at high throughput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
     /// mW for each Mbit/s.
     pub milliwatts_per_mbps: f64,
-    /// The highest throughput at which the slope was measured; above it, it is extrapolated.
+    /// Up to here the slope is taken as measured; above, it is extrapolated.
     pub fitted_up_to: BitRate,
 }
 

@@ -8,7 +8,7 @@ use super::{Idle, Phase, RadioProfile, Slope};
 
 /// LTE of a 2011 smartphone. Its tail of more than 11 s is what costs.
 ///
-/// Source of every constant: Huang et al., `MobiSys` 2012, section 5 (in full at
+/// Source of every constant but the two limits: Huang et al., `MobiSys` 2012, section 5 (in full at
 /// [`wifi`](super::wifi())). The tail is their mean over continuous reception, short and long DRX.
 /// Promotion and slopes are also those of the LTE profile of AT&T's Application Resource
 /// Optimizer, which rounds the active power to 1.2 W.
