@@ -8,9 +8,9 @@ use super::{Idle, Phase, RadioProfile, Slope};
 
 /// Wi-Fi of a 2011 smartphone.
 ///
-/// Source of every constant but the two limits: Huang, Qian, Gerber, Mao, Sen, Spatscheck, "A Close Examination of
-/// Performance and Power Characteristics of 4G LTE Networks", `MobiSys` 2012, section 5, the tables
-/// of state powers and of throughput slopes. Later radios move a bit for less.
+/// Source of every constant but the two limits: Huang, Qian, Gerber, Mao, Sen, Spatscheck, "A Close
+/// Examination of Performance and Power Characteristics of 4G LTE Networks", `MobiSys` 2012, section
+/// 5, the tables of state powers and of throughput slopes. Later radios move a bit for less.
 pub fn wifi() -> RadioProfile {
     RadioProfile {
         name: "wifi".to_owned(),
