@@ -1,1 +1,90 @@
-fn main() {}
+//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`.
+
+mod dependencies;
+mod step;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use step::{cargo, has_cargo_command, note, run};
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  lint   formatting and clippy
+  test   lint, every test, the documentation, and the rules about dependencies
+  bench  the benchmarks: the pure decisions, and whole transfers over loopback";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["lint"] => lint(),
+        ["test"] => test(),
+        ["bench"] => bench(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn lint() -> Result<()> {
+    run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run("clippy", &mut cargo(&clippy))
+}
+
+fn test() -> Result<()> {
+    let require_tools = in_ci();
+    tools::check(require_tools)?;
+    lint()?;
+
+    let mut tests = cargo(&["test", "--workspace"]);
+    if require_tools {
+        // An end-to-end test that misses its tool then fails instead of skipping itself.
+        tests.env("PELTON_REQUIRE_TOOLS", "1");
+    }
+    run("tests: unit, property, end-to-end, documentation; examples build", &mut tests)?;
+
+    let mut documentation = cargo(&["doc", "--workspace", "--no-deps"]);
+    run("documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
+
+    dependencies::check_directions()?;
+    dependencies::check_rust_version()?;
+    if has_cargo_command("deny") {
+        // The advisory database is fetched from the network, so it is no part of the tests.
+        run(
+            "licences, bans, sources",
+            &mut cargo(&["deny", "check", "bans", "licenses", "sources"]),
+        )
+    } else {
+        note("licences, bans, sources: skipped, cargo-deny is not installed");
+        Ok(())
+    }
+}
+
+fn bench() -> Result<()> {
+    run("benchmarks of the decisions", &mut cargo(&["bench", "--package", "pelton-algos"]))?;
+    run("benchmarks over loopback", &mut cargo(&["bench", "--package", "pelton"]))
+}
+
+/// Whether a CI service runs this: they all set `CI`.
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
+}
+
+/// Fails with every line of `faults`, if there are any.
+fn none_of(faults: &[String]) -> Result<()> {
+    if !faults.is_empty() {
+        bail!("{}", faults.join("\n       "));
+    }
+    Ok(())
+}

@@ -83,7 +83,9 @@ impl Div<BitRate> for Bytes {
         if self.0 == 0 {
             return Duration::ZERO;
         }
-        Duration::try_from_secs_f64(self.as_f64() * 8.0 / rate.bps()).unwrap_or(LONGEST).min(LONGEST)
+        Duration::try_from_secs_f64(self.as_f64() * 8.0 / rate.bps())
+            .unwrap_or(LONGEST)
+            .min(LONGEST)
     }
 }
 
