@@ -1,5 +1,31 @@
 //! Connections: an own connector over hyper's `client::conn`.
+//!
+//! Everything here runs on one thread, inside a [`tokio::task::LocalSet`].
 
+mod client;
+mod config;
 mod connector;
+mod credentials;
+mod failure;
+mod happy_eyeballs;
+mod open;
+mod origin;
+mod pool;
+mod redirect;
+mod response;
+mod tcp;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod tcp_info;
+mod telemetry;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod wire;
 
+pub use client::{GetRequest, Http};
+pub use config::{HttpConfig, ProtocolChoice, TlsOptions};
 pub use connector::{Connected, Connector, Io};
+pub use origin::{Origin, Scheme};
+pub use response::GetResponse;
+pub use tcp::{AddressFamily, ConnectTo, TcpConnector};
+pub use telemetry::{ConnectionEvent, ConnectionId, Counters, Observer, Protocol};

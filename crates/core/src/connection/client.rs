@@ -1,0 +1,207 @@
+//! Sends GET requests and follows redirects.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use url::Url;
+
+use super::config::HttpConfig;
+use super::connector::Connector;
+use super::credentials;
+use super::failure;
+use super::open::{NoBody, Opener};
+use super::origin::{Origin, shown, without_userinfo};
+use super::pool::{Lease, OriginSet};
+use super::redirect::Redirects;
+use super::response::GetResponse;
+use super::telemetry::{Counters, Observer, Protocol, Telemetry};
+use crate::{Error, ErrorKind, Result};
+
+/// Connections an origin gets until it is told otherwise: what browsers open.
+const DEFAULT_LIMIT: usize = 6;
+/// A redirect's body up to this size is read so that its connection can be used again; a new
+/// connection costs more than that.
+const DRAINED: usize = 16 * 1024;
+
+/// A GET request.
+#[derive(Debug, Clone)]
+pub struct GetRequest {
+    /// What to get. A user name and password in it become Basic authentication.
+    pub url: Url,
+    /// First and last byte, both inclusive; no last = to the end (RFC 9110, section 14.2).
+    pub range: Option<(u64, Option<u64>)>,
+    /// The validator for which the range is meant (RFC 9110, section 13.1.5).
+    pub if_range: Option<String>,
+    /// Further headers. `Authorization` and `Cookie` stay with the origin of `url`.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl GetRequest {
+    /// A request for the whole of `url`.
+    pub fn new(url: Url) -> Self {
+        Self { url, range: None, if_range: None, headers: Vec::new() }
+    }
+}
+
+/// The HTTP client of a run. Clones share its connections. It belongs to one thread and works
+/// inside a [`tokio::task::LocalSet`].
+#[derive(Clone)]
+pub struct Http {
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    config: Rc<HttpConfig>,
+    opener: Rc<Opener>,
+    sets: RefCell<HashMap<Origin, Rc<OriginSet>>>,
+}
+
+impl Http {
+    /// A client that opens its byte streams with `connector` and tells `observer` of connections.
+    ///
+    /// # Errors
+    /// `Usage` for certificate files that cannot be used.
+    pub fn new(
+        config: HttpConfig,
+        connector: Arc<dyn Connector>,
+        observer: Observer,
+    ) -> Result<Self> {
+        let config = Rc::new(config);
+        let telemetry = Rc::new(Telemetry::new(observer));
+        let opener = Rc::new(Opener::new(connector, Rc::clone(&config), telemetry)?);
+        let shared = Shared { config, opener, sets: RefCell::default() };
+        Ok(Self { shared: Rc::new(shared) })
+    }
+
+    /// Gets a URL: waits for a connection, sends the request, follows redirects. Every status that
+    /// is no redirect is returned.
+    ///
+    /// # Errors
+    /// `Usage` for a URL that is not http or https; `Resolve`, `Connect`, `Tls`, `Timeout` while
+    /// connecting; `ShortBody` and `Protocol` when no response comes; `Redirect` for circles, long
+    /// chains and downgrades.
+    pub async fn get(&self, request: &GetRequest) -> Result<GetResponse> {
+        let config = &self.shared.config;
+        let mut url = request.url.clone();
+        url.set_fragment(None);
+        let mut redirects =
+            Redirects::new(url.clone(), config.max_redirects, config.allow_downgrade);
+        loop {
+            let origin = Origin::of(&url)?;
+            let headers = credentials::headers(config, request, &url, &origin)?;
+            let bare = without_userinfo(&url);
+            let (response, lease) = self.exchange(&bare, &origin, &headers).await?;
+            let next = redirects.next(response.status(), response.headers())?;
+            let response = GetResponse::new(response, lease, bare, origin);
+            match next {
+                None => return Ok(response),
+                Some(next) => {
+                    drain(response).await;
+                    url = next;
+                }
+            }
+        }
+    }
+
+    /// Sets how many connections `origin` may have.
+    pub fn set_limit(&self, origin: &Origin, max_connections: usize) {
+        self.set(origin).set_limit(max_connections);
+    }
+
+    /// Opens connections in the background until `count` exist or the limit is reached.
+    pub fn open_early(&self, origin: &Origin, count: usize) {
+        self.set(origin).open_early(count);
+    }
+
+    /// Closes the connections of `origin` that serve no request.
+    pub fn close_idle(&self, origin: &Origin) {
+        if let Some(set) = self.shared.sets.borrow().get(origin) {
+            set.close_idle();
+        }
+    }
+
+    /// What all connections did so far.
+    pub fn counters(&self) -> Counters {
+        self.shared.opener.telemetry().counters()
+    }
+
+    fn set(&self, origin: &Origin) -> Rc<OriginSet> {
+        let mut sets = self.shared.sets.borrow_mut();
+        let set = sets.entry(origin.clone()).or_insert_with(|| {
+            OriginSet::new(origin.clone(), Rc::clone(&self.shared.opener), DEFAULT_LIMIT)
+        });
+        Rc::clone(set)
+    }
+
+    /// Sends one request. A server may close a connection that served before just as it is used
+    /// again (RFC 9112, section 9.5): such a request is sent once more.
+    async fn exchange(
+        &self,
+        url: &Url,
+        origin: &Origin,
+        headers: &HeaderMap,
+    ) -> Result<(Response<Incoming>, Lease)> {
+        let set = self.set(origin);
+        let lease = set.acquire().await?;
+        let sent = lease.send(message(url, origin, headers, lease.protocol())?);
+        match sent.await {
+            Ok(response) => return Ok((response, lease)),
+            Err(error) if !lease.reused => return Err(failure::no_response(url, error)),
+            Err(error) => tracing::debug!(%error, %origin, "sending again over a fresh connection"),
+        }
+        drop(lease);
+        // What idled as long as this one is as likely to be dead.
+        set.close_idle();
+        let lease = set.acquire().await?;
+        let sent = lease.send(message(url, origin, headers, lease.protocol())?);
+        match sent.await {
+            Ok(response) => Ok((response, lease)),
+            Err(error) => Err(failure::no_response(url, error)),
+        }
+    }
+}
+
+/// The request as `protocol` wants it: HTTP/1.1 has a path and a `Host` header, HTTP/2 the whole URL.
+fn message(
+    url: &Url,
+    origin: &Origin,
+    headers: &HeaderMap,
+    protocol: Protocol,
+) -> Result<Request<NoBody>> {
+    let target = match protocol {
+        Protocol::Http11 => &url[url::Position::BeforePath..],
+        Protocol::Http2 => url.as_str(),
+    };
+    let unsendable = |error: http::Error| {
+        let message = format!("{}: cannot be put into a request", shown(url));
+        Error::new(ErrorKind::Usage, message).with_source(error)
+    };
+    let uri = Uri::try_from(target).map_err(|error| unsendable(error.into()))?;
+    let mut request = Request::new(Empty::<Bytes>::new());
+    *request.uri_mut() = uri;
+    request.headers_mut().reserve(headers.len() + 1);
+    if protocol == Protocol::Http11 {
+        let host =
+            HeaderValue::try_from(origin.authority()).map_err(|error| unsendable(error.into()))?;
+        request.headers_mut().insert(HOST, host);
+    }
+    request.headers_mut().extend(headers.clone());
+    Ok(request)
+}
+
+async fn drain(mut response: GetResponse) {
+    let mut left = DRAINED;
+    while let Ok(Some(chunk)) = response.chunk().await {
+        match left.checked_sub(chunk.len()) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
+}

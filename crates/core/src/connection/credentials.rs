@@ -1,0 +1,98 @@
+//! Which request headers go to which origin.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, COOKIE, IF_RANGE, PROXY_AUTHORIZATION, RANGE,
+    USER_AGENT,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+use url::Url;
+
+use super::client::GetRequest;
+use super::config::HttpConfig;
+use super::origin::{Origin, shown};
+use crate::{Error, ErrorKind, Result};
+
+/// The headers of one hop of `request`, which has led to `url` at `origin`. Secrets that were given
+/// for the requested origin go nowhere else.
+pub(super) fn headers(
+    config: &HttpConfig,
+    request: &GetRequest,
+    url: &Url,
+    origin: &Origin,
+) -> Result<HeaderMap> {
+    let at_home = Origin::of(&request.url)? == *origin;
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(USER_AGENT, config.user_agent.clone());
+    headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+    for (name, value) in config.headers.iter().chain(&request.headers) {
+        if is_secret(name) {
+            if at_home {
+                let mut value = value.clone();
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+        } else {
+            headers.insert(name, value.clone());
+        }
+    }
+    // A compressed representation has other byte offsets (RFC 9110, section 14.1.2).
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    if let Some(range) = request.range {
+        headers.insert(RANGE, range_value(range));
+    }
+    if let Some(validator) = &request.if_range {
+        headers.insert(IF_RANGE, value(validator, "If-Range", url)?);
+    }
+    if !headers.contains_key(AUTHORIZATION)
+        && let Some((user, password)) = user_and_password(config, url, at_home)
+    {
+        headers.insert(AUTHORIZATION, basic(&user, &password));
+    }
+    Ok(headers)
+}
+
+/// The value of `Authorization` or `Proxy-Authorization` for Basic authentication (RFC 7617).
+pub(super) fn basic(user: &str, password: &str) -> HeaderValue {
+    let text = format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")));
+    // Base64 has only characters that a header may have.
+    let mut value = HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Basic"));
+    value.set_sensitive(true);
+    value
+}
+
+/// User name and password that `url` carries.
+pub(super) fn userinfo(url: &Url) -> Option<(String, String)> {
+    let password = url.password();
+    if url.username().is_empty() && password.is_none() {
+        return None;
+    }
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    Some((decoded(url.username()), decoded(password.unwrap_or_default())))
+}
+
+fn user_and_password(config: &HttpConfig, url: &Url, at_home: bool) -> Option<(String, String)> {
+    userinfo(url).or_else(|| config.user.clone().filter(|_| at_home))
+}
+
+fn is_secret(name: &HeaderName) -> bool {
+    *name == AUTHORIZATION || *name == COOKIE || *name == PROXY_AUTHORIZATION
+}
+
+fn range_value((first, last): (u64, Option<u64>)) -> HeaderValue {
+    let text = match last {
+        Some(last) => format!("bytes={first}-{last}"),
+        None => format!("bytes={first}-"),
+    };
+    // Digits are valid in a header.
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("bytes=0-"))
+}
+
+fn value(text: &str, name: &str, url: &Url) -> Result<HeaderValue> {
+    HeaderValue::try_from(text).map_err(|error| {
+        let message = format!("{}: not a value for the header {name}", shown(url));
+        Error::new(ErrorKind::Usage, message).with_source(error)
+    })
+}

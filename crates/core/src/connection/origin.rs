@@ -1,0 +1,143 @@
+//! Where connections lead: scheme, host and port (RFC 6454, section 4).
+
+use std::fmt;
+use std::sync::Arc;
+
+use url::{Host, Url};
+
+use crate::{Error, ErrorKind, Result};
+
+/// The two schemes that are fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// Cleartext.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl Scheme {
+    /// The port that a URL of this scheme means when it names none.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    /// As it is written in a URL.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+/// Scheme, host and port. Connections and credentials belong to one origin.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// A name or an address, IPv6 without brackets.
+    pub host: Arc<str>,
+    /// The port, explicit or the scheme's own.
+    pub port: u16,
+}
+
+impl Origin {
+    /// The origin of `url`.
+    ///
+    /// # Errors
+    /// `Usage` when `url` is not an http or https URL with a host.
+    pub fn of(url: &Url) -> Result<Self> {
+        let scheme = match url.scheme() {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            other => return Err(unusable(url, &format!("{other}: is not http: or https:"))),
+        };
+        let host = match url.host() {
+            Some(Host::Domain(name)) => Arc::from(name),
+            Some(Host::Ipv4(address)) => Arc::from(address.to_string()),
+            Some(Host::Ipv6(address)) => Arc::from(address.to_string()),
+            None => return Err(unusable(url, "it names no host")),
+        };
+        let port = url.port().unwrap_or(scheme.default_port());
+        Ok(Self { scheme, host, port })
+    }
+
+    /// `host:port`, with brackets around an IPv6 address.
+    pub fn host_and_port(&self) -> String {
+        host_and_port(&self.host, self.port)
+    }
+
+    /// `host`, or `host:port` where the port is not the scheme's own: the value of a `Host` header.
+    pub fn authority(&self) -> String {
+        if self.port == self.scheme.default_port() {
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.to_string() }
+        } else {
+            self.host_and_port()
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme.as_str(), self.authority())
+    }
+}
+
+/// `host:port`, with brackets around an IPv6 address.
+pub(super) fn host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// `url` as messages show it: without user name, password and fragment.
+pub(super) fn shown(url: &Url) -> String {
+    without_userinfo(url).to_string()
+}
+
+/// `url` without user name, password and fragment.
+pub(super) fn without_userinfo(url: &Url) -> Url {
+    let mut bare = url.clone();
+    // Both fail only for URLs that cannot have a user name in the first place.
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.set_fragment(None);
+    bare
+}
+
+fn unusable(url: &Url, why: &str) -> Error {
+    Error::new(ErrorKind::Usage, format!("{}: {why}", shown(url)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(url: &str) -> Origin {
+        Origin::of(&Url::parse(url).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn default_ports_are_the_same_origin() {
+        assert_eq!(origin("http://a.test/x"), origin("http://A.test:80/y"));
+        assert_ne!(origin("http://a.test/"), origin("https://a.test/"));
+        assert_ne!(origin("http://a.test/"), origin("http://a.test:81/"));
+    }
+
+    #[test]
+    fn shows_as_url_prefix() {
+        assert_eq!(origin("https://a.test/x").to_string(), "https://a.test");
+        assert_eq!(origin("http://[::1]:8080/").to_string(), "http://[::1]:8080");
+        assert_eq!(&*origin("http://[::1]/").host, "::1");
+        assert_eq!(origin("http://[::1]/").authority(), "[::1]");
+    }
+
+    #[test]
+    fn other_schemes_are_refused_without_showing_the_password() {
+        let error = Origin::of(&Url::parse("ftp://me:hunter2@a.test/").unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert_eq!(error.message(), "ftp://a.test/: ftp: is not http: or https:");
+    }
+}

@@ -1,0 +1,328 @@
+//! The connections of one origin and who waits for them.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::open::{Established, NoBody, Opener, Sender};
+use super::origin::Origin;
+use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
+use crate::{Error, ErrorKind, Result};
+
+/// How long no further connection is tried after one could not be opened while others work: a
+/// server that takes no more is not asked for each request again.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
+
+/// One open connection.
+struct Connection {
+    id: ConnectionId,
+    protocol: Protocol,
+    sender: RefCell<Sender>,
+    /// How many requests it takes at a time.
+    capacity: Rc<Cell<usize>>,
+    outstanding: Cell<usize>,
+    /// How many requests it was given so far.
+    served: Cell<u64>,
+    /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
+    retiring: Cell<bool>,
+}
+
+impl Connection {
+    fn is_closed(&self) -> bool {
+        self.sender.borrow().is_closed()
+    }
+
+    fn takes_another(&self) -> bool {
+        !self.retiring.get()
+            && self.outstanding.get() < self.capacity.get()
+            && self.sender.borrow().is_ready()
+    }
+}
+
+/// The right to send one request over a connection. Dropping it gives the place free.
+pub(super) struct Lease {
+    connection: Rc<Connection>,
+    set: Weak<OriginSet>,
+    /// Whether the connection had served another request before.
+    pub(super) reused: bool,
+}
+
+impl Lease {
+    pub(super) fn id(&self) -> ConnectionId {
+        self.connection.id
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        self.connection.protocol
+    }
+
+    pub(super) fn send(
+        &self,
+        request: Request<NoBody>,
+    ) -> LocalBoxFuture<'static, hyper::Result<Response<Incoming>>> {
+        self.connection.sender.borrow_mut().send(request)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.connection.outstanding.set(self.connection.outstanding.get() - 1);
+        if let Some(set) = self.set.upgrade() {
+            if self.connection.retiring.get() {
+                set.close_retired();
+            } else {
+                set.hand_out();
+            }
+        }
+    }
+}
+
+type Waiter = oneshot::Sender<Result<Lease>>;
+
+/// The connections of one origin.
+pub(super) struct OriginSet {
+    origin: Origin,
+    opener: Rc<Opener>,
+    limit: Cell<usize>,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    connections: Vec<Rc<Connection>>,
+    opening: usize,
+    waiters: VecDeque<Waiter>,
+    /// Until then no further connection is tried.
+    refused_until: Option<Instant>,
+}
+
+impl OriginSet {
+    pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
+        Rc::new(Self { origin, opener, limit: Cell::new(limit), state: RefCell::default() })
+    }
+
+    /// Sets how many connections may exist; those that are more than that close when they are free.
+    pub(super) fn set_limit(self: &Rc<Self>, limit: usize) {
+        self.limit.set(limit.max(1));
+        self.apply_limit();
+        self.pump();
+    }
+
+    /// Makes sure that `count` connections exist or are being opened, as far as the limit allows.
+    pub(super) fn open_early(self: &Rc<Self>, count: usize) {
+        while self.state.borrow_mut().begin_opening(count.min(self.limit.get())) {
+            self.spawn_open();
+        }
+    }
+
+    /// Waits for a connection that takes a request. First come, first served.
+    pub(super) async fn acquire(self: &Rc<Self>) -> Result<Lease> {
+        let (waiter, turn) = oneshot::channel();
+        self.state.borrow_mut().waiters.push_back(waiter);
+        self.pump();
+        turn.await.unwrap_or_else(|_| {
+            let message = format!("{}: the connections were shut down", self.origin);
+            Err(Error::new(ErrorKind::Cancelled, message))
+        })
+    }
+
+    /// Closes every connection that serves no request now.
+    pub(super) fn close_idle(&self) {
+        self.retain(|connection| connection.outstanding.get() > 0);
+    }
+
+    /// Hands free connections to waiters and opens further ones for the rest.
+    fn pump(self: &Rc<Self>) {
+        self.hand_out();
+        loop {
+            let mut state = self.state.borrow_mut();
+            let wanted = state.waiters.len() > state.opening + state.finishing();
+            if !wanted || !state.begin_opening(self.limit.get()) {
+                return;
+            }
+            drop(state);
+            self.spawn_open();
+        }
+    }
+
+    /// Hands free connections to waiters.
+    fn hand_out(self: &Rc<Self>) {
+        loop {
+            let mut state = self.state.borrow_mut();
+            let Some(connection) = state.pick(self.limit.get()) else { return };
+            let Some(waiter) = state.waiters.pop_front() else { return };
+            drop(state);
+            // The waiter was there a moment ago; if it is gone, the lease comes back by itself.
+            let _ = waiter.send(Ok(self.lease(connection)));
+        }
+    }
+
+    fn lease(self: &Rc<Self>, connection: Rc<Connection>) -> Lease {
+        connection.outstanding.set(connection.outstanding.get() + 1);
+        let served = connection.served.get();
+        connection.served.set(served + 1);
+        Lease { connection, set: Rc::downgrade(self), reused: served > 0 }
+    }
+
+    fn spawn_open(self: &Rc<Self>) {
+        let set = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let result = set.opener.open(&set.origin).await;
+            set.state.borrow_mut().opening -= 1;
+            match result {
+                Ok(established) => set.adopt(established),
+                Err(error) => set.refused(&error),
+            }
+        });
+    }
+
+    fn adopt(self: &Rc<Self>, established: Established) {
+        let Established { protocol, sender, capacity, driver, rtt, handshake } = established;
+        let telemetry = self.opener.telemetry();
+        let id = telemetry.opened();
+        let connection = Connection {
+            id,
+            protocol,
+            sender: RefCell::new(sender),
+            capacity,
+            outstanding: Cell::new(0),
+            served: Cell::new(0),
+            retiring: Cell::new(false),
+        };
+        self.state.borrow_mut().connections.push(Rc::new(connection));
+        let origin = self.origin.clone();
+        telemetry.tell(ConnectionEvent::Opened { origin, id, protocol, rtt, handshake });
+        self.spawn_driver(id, driver);
+        self.apply_limit();
+        self.pump();
+    }
+
+    /// Runs a connection. It holds the set weakly: when the set is dropped, the connections close.
+    fn spawn_driver(self: &Rc<Self>, id: ConnectionId, mut driver: LocalBoxFuture<'static, ()>) {
+        let set = Rc::downgrade(self);
+        let origin = self.origin.clone();
+        let telemetry = Rc::clone(self.opener.telemetry());
+        tokio::task::spawn_local(async move {
+            poll_fn(|cx| {
+                let ended = driver.as_mut().poll(cx);
+                // An HTTP/1.1 connection takes the next request only some polls after its last
+                // response was read.
+                if let Some(set) = set.upgrade() {
+                    set.hand_out();
+                }
+                ended
+            })
+            .await;
+            telemetry.closed(origin, id);
+            if let Some(set) = set.upgrade() {
+                set.retain(|connection| connection.id != id);
+                set.pump();
+            }
+        });
+    }
+
+    /// A connection could not be opened. Who waits goes on waiting while there is another one.
+    fn refused(self: &Rc<Self>, error: &Error) {
+        let origin = self.origin.clone();
+        let event = ConnectionEvent::OpenFailed { origin, kind: error.kind() };
+        self.opener.telemetry().tell(event);
+        let mut state = self.state.borrow_mut();
+        if state.existing() > 0 {
+            state.refused_until = Some(Instant::now() + REFUSAL_PAUSE);
+            drop(state);
+            return self.pump();
+        }
+        let waiters = std::mem::take(&mut state.waiters);
+        drop(state);
+        for waiter in waiters {
+            let copy = Error::new(error.kind(), error.message());
+            // A waiter that is gone needs no error.
+            let _ = waiter.send(Err(copy));
+        }
+    }
+
+    /// Retires the connections beyond the limit, the least busy ones first.
+    fn apply_limit(&self) {
+        let mut state = self.state.borrow_mut();
+        state.connections.sort_by_key(|connection| Reverse(connection.outstanding.get()));
+        for (rank, connection) in state.connections.iter().enumerate() {
+            connection.retiring.set(rank >= self.limit.get());
+        }
+        drop(state);
+        self.close_retired();
+    }
+
+    fn close_retired(&self) {
+        self.retain(|connection| !connection.retiring.get() || connection.outstanding.get() > 0);
+    }
+
+    /// Keeps the connections that `keep` says; the others close when their last request is done.
+    fn retain(&self, mut keep: impl FnMut(&Connection) -> bool) {
+        let mut state = self.state.borrow_mut();
+        let (kept, gone) = state.connections.drain(..).partition(|connection| keep(connection));
+        state.connections = kept;
+        drop(state);
+        drop::<Vec<_>>(gone);
+    }
+}
+
+impl State {
+    /// Connections that are open or being opened.
+    fn existing(&self) -> usize {
+        self.connections.iter().filter(|connection| !connection.is_closed()).count() + self.opening
+    }
+
+    /// Whether a connection may be opened without having more than `limit`; counts it if so.
+    fn begin_opening(&mut self, limit: usize) -> bool {
+        let existing = self.existing();
+        let allowed = existing < limit && (existing == 0 || !self.is_paused());
+        self.opening += usize::from(allowed);
+        allowed
+    }
+
+    /// Connections that serve no request and are about to take the next one, or to close.
+    fn finishing(&self) -> usize {
+        let finishing = |connection: &&Rc<Connection>| {
+            connection.outstanding.get() == 0
+                && !connection.takes_another()
+                && !connection.is_closed()
+        };
+        self.connections.iter().filter(finishing).count()
+    }
+
+    /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
+    /// share a connection only where no further one may be opened, and then evenly: those that are
+    /// still being opened get their part too.
+    fn pick(&mut self, limit: usize) -> Option<Rc<Connection>> {
+        self.waiters.retain(|waiter| !waiter.is_closed());
+        if self.waiters.is_empty() {
+            return None;
+        }
+        let existing = self.existing();
+        let outstanding = |connection: &Rc<Connection>| connection.outstanding.get();
+        let requests = self.connections.iter().map(outstanding).sum::<usize>() + self.waiters.len();
+        let share = if existing >= limit || self.is_paused() {
+            requests.div_ceil(existing.max(1))
+        } else {
+            1
+        };
+        self.connections
+            .iter()
+            .filter(|connection| connection.takes_another() && outstanding(connection) < share)
+            .min_by_key(|connection| (outstanding(connection), Reverse(connection.served.get())))
+            .map(Rc::clone)
+    }
+
+    fn is_paused(&self) -> bool {
+        self.refused_until.is_some_and(|until| Instant::now() < until)
+    }
+}

@@ -1,0 +1,89 @@
+//! The kernel's view of a TCP connection (`TCP_INFO`, tcp(7)).
+#![expect(unsafe_code, reason = "no kept crate reads TCP_INFO; one getsockopt, its length checked")]
+
+use std::mem::{self, MaybeUninit, offset_of};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// The head of Linux's `struct tcp_info` (include/uapi/linux/tcp.h), up to what is read here. Its
+/// fields are only ever appended to.
+#[repr(C)]
+struct TcpInfo {
+    /// State, counters and options: eight bytes.
+    _flags: [u8; 8],
+    /// `tcpi_rto` to `tcpi_rcv_ssthresh`.
+    _before_rtt: [u32; 15],
+    /// `tcpi_rtt`: smoothed, in microseconds.
+    rtt: u32,
+    /// `tcpi_rttvar` to `tcpi_total_retrans`.
+    _after_rtt: [u32; 8],
+    /// `tcpi_pacing_rate` to `tcpi_bytes_received`.
+    _rates: [u64; 4],
+    /// `tcpi_segs_out`, `tcpi_segs_in`, `tcpi_notsent_bytes`.
+    _segments: [u32; 3],
+    /// `tcpi_min_rtt`: in microseconds; since Linux 4.6.
+    min_rtt: u32,
+}
+
+/// What `tcpi_min_rtt` holds before the first sample.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The least round-trip time of the TCP connection `socket`, or its smoothed one where the kernel
+/// does not keep the least. `None` when the kernel knows neither.
+pub(super) fn min_rtt(socket: BorrowedFd<'_>) -> Option<Duration> {
+    let mut info = MaybeUninit::<TcpInfo>::zeroed();
+    let mut length = mem::size_of::<TcpInfo>() as libc::socklen_t;
+    // SAFETY: `info` is writable for `length` bytes, and the kernel writes no more than that.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if status != 0 {
+        return None;
+    }
+    // SAFETY: it was zeroed, and every bit pattern is a valid value of its integers.
+    let info = unsafe { info.assume_init() };
+    let filled = |offset: usize| length as usize >= offset + mem::size_of::<u32>();
+    let known = |micros: u32| micros != 0 && micros != UNKNOWN;
+    let micros = if filled(offset_of!(TcpInfo, min_rtt)) && known(info.min_rtt) {
+        info.min_rtt
+    } else if filled(offset_of!(TcpInfo, rtt)) && known(info.rtt) {
+        info.rtt
+    } else {
+        return None;
+    };
+    Some(Duration::from_micros(micros.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn layout_is_the_kernels() {
+        assert_eq!(offset_of!(TcpInfo, rtt), 68);
+        assert_eq!(offset_of!(TcpInfo, _rates), 104);
+        assert_eq!(offset_of!(TcpInfo, min_rtt), 148);
+    }
+
+    #[test]
+    fn a_local_connection_has_a_short_rtt() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let rtt = min_rtt(stream.as_fd()).unwrap();
+        assert!(rtt > Duration::ZERO && rtt < Duration::from_secs(1), "{rtt:?}");
+    }
+
+    #[test]
+    fn what_is_not_tcp_has_none() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(min_rtt(socket.as_fd()), None);
+    }
+}

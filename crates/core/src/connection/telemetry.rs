@@ -1,0 +1,135 @@
+//! What connections tell: events and counters.
+
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::origin::Origin;
+use crate::ErrorKind;
+
+/// Names one connection of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
+/// What a connection speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP/1.1 (RFC 9112).
+    Http11,
+    /// HTTP/2 (RFC 9113).
+    Http2,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http11 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        })
+    }
+}
+
+/// What happened to a connection.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ConnectionEvent {
+    /// A connection is ready for requests.
+    Opened {
+        /// Where it leads.
+        origin: Origin,
+        /// Its name.
+        id: ConnectionId,
+        /// What it speaks.
+        protocol: Protocol,
+        /// The round-trip time that opening it showed.
+        rtt: Option<Duration>,
+        /// How long opening it took: name resolution, TCP, proxy, TLS and HTTP/2 together.
+        handshake: Duration,
+    },
+    /// The least round-trip time that a connection has seen became known or fell.
+    Rtt {
+        /// Where it leads.
+        origin: Origin,
+        /// The least round-trip time so far.
+        rtt: Duration,
+    },
+    /// A connection could not be opened. Requests fail with it only when no other connection is left.
+    OpenFailed {
+        /// Where it should have led.
+        origin: Origin,
+        /// Why not.
+        kind: ErrorKind,
+    },
+    /// A connection is gone.
+    Closed {
+        /// Where it led.
+        origin: Origin,
+        /// Its name.
+        id: ConnectionId,
+    },
+}
+
+/// Is told what happens to connections. It must not call back into [`Http`](super::Http).
+pub type Observer = Rc<dyn Fn(ConnectionEvent)>;
+
+/// What all connections did so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Bytes received on the wire, TLS and headers included.
+    pub received: u64,
+    /// Bytes sent on the wire, TLS and headers included.
+    pub sent: u64,
+    /// Connections opened since the start.
+    pub opened: u64,
+    /// Connections open now.
+    pub open_now: u64,
+}
+
+/// Counts, names connections and passes events on.
+pub(super) struct Telemetry {
+    observer: Observer,
+    counters: Cell<Counters>,
+}
+
+impl Telemetry {
+    pub(super) fn new(observer: Observer) -> Self {
+        Self { observer, counters: Cell::default() }
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        self.counters.get()
+    }
+
+    pub(super) fn tell(&self, event: ConnectionEvent) {
+        (self.observer)(event);
+    }
+
+    pub(super) fn received(&self, bytes: usize) {
+        self.update(|counters| counters.received += bytes as u64);
+    }
+
+    pub(super) fn sent(&self, bytes: usize) {
+        self.update(|counters| counters.sent += bytes as u64);
+    }
+
+    /// Counts a new connection and names it.
+    pub(super) fn opened(&self) -> ConnectionId {
+        self.update(|counters| {
+            counters.opened += 1;
+            counters.open_now += 1;
+        });
+        ConnectionId(self.counters.get().opened)
+    }
+
+    pub(super) fn closed(&self, origin: Origin, id: ConnectionId) {
+        self.update(|counters| counters.open_now -= 1);
+        self.tell(ConnectionEvent::Closed { origin, id });
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Counters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+}

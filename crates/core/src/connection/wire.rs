@@ -1,0 +1,96 @@
+//! Counts what goes over a stream and reads its round-trip time now and then.
+
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::connector::Io;
+use super::origin::Origin;
+use super::telemetry::{ConnectionEvent, Telemetry};
+
+/// Reads between two looks at the round-trip time: one system call in 64, below two percent of them.
+const READS_PER_RTT: u32 = 64;
+
+/// A stream that counts.
+pub(super) struct Wire {
+    io: Box<dyn Io>,
+    origin: Origin,
+    telemetry: Rc<Telemetry>,
+    reads: u32,
+    rtt: Option<Duration>,
+}
+
+impl Wire {
+    pub(super) fn new(
+        io: Box<dyn Io>,
+        rtt: Option<Duration>,
+        origin: Origin,
+        telemetry: Rc<Telemetry>,
+    ) -> Self {
+        Self { io, origin, telemetry, reads: 0, rtt }
+    }
+
+    fn look_at_rtt(&mut self) {
+        self.reads = 0;
+        let Some(rtt) = self.io.min_rtt() else { return };
+        if self.rtt.is_none_or(|before| rtt < before) {
+            self.rtt = Some(rtt);
+            self.telemetry.tell(ConnectionEvent::Rtt { origin: self.origin.clone(), rtt });
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
+        self.telemetry.received(buffer.filled().len() - before);
+        self.reads += 1;
+        if self.reads == READS_PER_RTT {
+            self.look_at_rtt();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.io).poll_write(cx, bytes))?;
+        self.telemetry.sent(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, slices))?;
+        self.telemetry.sent(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
