@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use http::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::names;
@@ -27,8 +28,14 @@ pub enum DigestAlgorithm {
 
 impl DigestAlgorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 6] =
-        [Self::Md5, Self::Sha1, Self::Sha256, Self::Sha512, Self::Blake3, Self::Crc32c];
+    pub const ALL: [Self; 6] = [
+        Self::Md5,
+        Self::Sha1,
+        Self::Sha256,
+        Self::Sha512,
+        Self::Blake3,
+        Self::Crc32c,
+    ];
 
     /// The length of its digests in bytes.
     pub const fn digest_len(self) -> usize {
@@ -66,8 +73,10 @@ impl FromStr for DigestAlgorithm {
     /// Reads a name in any case, with or without hyphens: `sha-256`, `SHA256`.
     fn from_str(text: &str) -> Result<Self> {
         let bare = |name: &str| name.replace('-', "").to_ascii_lowercase();
-        Self::ALL.into_iter().find(|algorithm| bare(algorithm.name()) == bare(text)).ok_or_else(
-            || {
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| bare(algorithm.name()) == bare(text))
+            .ok_or_else(|| {
                 Error::new(
                     ErrorKind::Usage,
                     format!(
@@ -76,8 +85,7 @@ impl FromStr for DigestAlgorithm {
                         Self::ALL.map(Self::name).join(", ")
                     ),
                 )
-            },
-        )
+            })
     }
 }
 
@@ -99,7 +107,10 @@ impl Digest {
         let Some((algorithm, hex)) = text.split_once('=') else {
             return Err(Error::new(
                 ErrorKind::Usage,
-                format!("{} is no digest; write it as sha-256=HEX", names::excerpt(text)),
+                format!(
+                    "{} is no digest; write it as sha-256=HEX",
+                    names::excerpt(text)
+                ),
             ));
         };
         Self::from_hex(algorithm.trim().parse()?, hex.trim())
@@ -128,7 +139,9 @@ impl Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}=", self.algorithm)?;
-        self.value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.value
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -146,7 +159,10 @@ fn decode_hex(hex: &str) -> Option<Vec<u8>> {
     if !rest.is_empty() {
         return None;
     }
-    pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
+    pairs
+        .iter()
+        .map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?))
+        .collect()
 }
 
 /// One file to fetch.
@@ -205,6 +221,21 @@ pub(super) fn parse_url(text: &str, base: Option<&Url>) -> Result<Url> {
     })?;
     check_scheme(&url)?;
     Ok(url)
+}
+
+/// A request header, checked so that it can be sent as it is.
+pub(super) fn parse_header(name: &str, value: &str) -> Result<(String, String)> {
+    let (name, value) = (name.trim(), value.trim());
+    if HeaderName::from_str(name).is_err() {
+        let line = format!("{} is no header name", names::excerpt(name));
+        return Err(Error::new(ErrorKind::Usage, line));
+    }
+    // The value may be a secret: it is not shown.
+    if HeaderValue::from_str(value).is_err() {
+        let line = format!("the value of header {name} holds a control character");
+        return Err(Error::new(ErrorKind::Usage, line));
+    }
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// `base` as the directory that names are resolved against: with a `/` at the end of its path.
@@ -283,7 +314,11 @@ mod tests {
     #[test]
     fn other_schemes_are_refused() {
         let error = FileSpec::from_url("ftp://example.org/x".parse().unwrap()).unwrap_err();
-        assert!(error.to_string().contains("ftp://example.org/x: only http and https"));
+        assert!(
+            error
+                .to_string()
+                .contains("ftp://example.org/x: only http and https")
+        );
     }
 
     #[test]
