@@ -103,19 +103,25 @@ where
     F: AsyncFn(Url) -> Result<ListingPage>,
 {
     let fetch = &fetch;
-    let mut seen = HashSet::from([root.clone()]);
-    let mut level = vec![Directory {
-        url: root,
-        path: String::new(),
-    }];
-    let mut files = Vec::new();
-    for depth in 1.. {
-        let Some(first) = level.first() else { break };
-        if depth > DEEPEST && options.depth.is_none() {
+    let mut walk = Walk {
+        options,
+        seen: HashSet::from([root.clone()]),
+        next_level: vec![Directory {
+            url: root,
+            path: String::new(),
+        }],
+        files: Vec::new(),
+    };
+    for level in 1.. {
+        let directories = mem::take(&mut walk.next_level);
+        let Some(first) = directories.first() else {
+            break;
+        };
+        if level > DEEPEST && options.depth.is_none() {
             return Err(too_deep(&first.url));
         }
         // Unlike futures as they complete, a buffered stream keeps the listings' order.
-        let mut pages = stream::iter(mem::take(&mut level))
+        let mut pages = stream::iter(directories)
             .map(|directory| async move {
                 let page = fetch(directory.url.clone()).await;
                 page.map_err(|error| naming(&directory.url, error))
@@ -123,32 +129,50 @@ where
             })
             .buffered(PAGES_IN_FLIGHT);
         while let Some((directory, page)) = pages.try_next().await? {
-            if page.url != directory.url && !seen.insert(page.url.clone()) {
-                continue;
-            }
-            for entry in listing::parse(&page.url, page.content_type.as_deref(), &page.body)? {
-                let path = format!("{}{}", directory.path, entry.name);
-                if !entry.is_dir {
-                    if options.takes_file(&path) {
-                        let spec = FileSpec::with_name(entry.url, path)?;
-                        files.push(FileSpec {
-                            size_hint: entry.size_hint,
-                            ..spec
-                        });
-                    }
-                } else if options.reads_below(depth)
-                    && !options.exclude.matches(&path)
-                    && seen.insert(entry.url.clone())
-                {
-                    level.push(Directory {
-                        url: entry.url,
-                        path: path + "/",
-                    });
-                }
-            }
+            walk.read(level, &directory, &page)?;
         }
     }
-    Ok(files)
+    Ok(walk.files)
+}
+
+/// A walk as far as its pages are read.
+struct Walk<'a> {
+    options: &'a WalkOptions,
+    /// Directories that are read or will be, as linked and as redirected.
+    seen: HashSet<Url>,
+    next_level: Vec<Directory>,
+    files: Vec<FileSpec>,
+}
+
+impl Walk<'_> {
+    fn read(&mut self, level: u32, directory: &Directory, page: &ListingPage) -> Result<()> {
+        if page.url != directory.url && !self.seen.insert(page.url.clone()) {
+            return Ok(());
+        }
+        for entry in listing::parse(&page.url, page.content_type.as_deref(), &page.body)? {
+            let path = format!("{}{}", directory.path, entry.name);
+            if entry.is_dir {
+                self.note_directory(level, entry.url, path);
+            } else if self.options.takes_file(&path) {
+                let spec = FileSpec::with_name(entry.url, path)?;
+                self.files.push(FileSpec {
+                    size_hint: entry.size_hint,
+                    ..spec
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn note_directory(&mut self, level: u32, url: Url, path: String) {
+        let wanted = self.options.reads_below(level) && !self.options.exclude.matches(&path);
+        if wanted && self.seen.insert(url.clone()) {
+            self.next_level.push(Directory {
+                url,
+                path: path + "/",
+            });
+        }
+    }
 }
 
 fn too_deep(url: &Url) -> Error {
