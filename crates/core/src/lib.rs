@@ -2,6 +2,7 @@
 
 pub mod catalog;
 pub mod connection;
+pub mod digest;
 mod error;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,205 @@
+//! Checksum lists: what `sha256sum` and its kin write.
+//!
+//! Two forms: `HEX  name` (`HEX *name` for binary mode) and the BSD form `SHA256 (name) = HEX`.
+//! The first does not name its algorithm; the number of digits does: 32 MD5, 40 SHA-1, 64
+//! SHA-256, 128 SHA-512. BLAKE3 also has 64 digits, so such lists need the BSD form
+//! (`b3sum --tag`).
+
+use url::Url;
+
+use super::names::{excerpt, relative_name};
+use super::spec::{Digest, DigestAlgorithm, FileSpec, as_directory};
+use crate::{Error, ErrorKind, Result};
+
+/// The files of a checksum list, each at its name below `base`, which is a directory with or
+/// without a `/` at its end.
+///
+/// # Errors
+/// `Usage`, with the line number and the text at fault.
+pub fn parse(text: &str, base: &Url) -> Result<Vec<FileSpec>> {
+    let base = as_directory(base);
+    super::lines(text)
+        .map(|(number, line)| {
+            read_line(line, &base).map_err(|error| error.prefixed(&format!("line {number}")))
+        })
+        .collect()
+}
+
+/// Whether `line` has the form of a checksum list.
+pub(super) fn is_entry(line: &str) -> bool {
+    split(line).is_some()
+}
+
+fn read_line(line: &str, base: &Url) -> Result<FileSpec> {
+    let Some((algorithm, hex, name)) = split(line) else {
+        let line = format!(
+            "{} is neither \"HEX  name\" nor \"SHA256 (name) = HEX\"",
+            excerpt(line)
+        );
+        return Err(Error::new(ErrorKind::Usage, line));
+    };
+    let digest = Digest::from_hex(algorithm.parse()?, hex)?;
+    let name = relative_name(name)?;
+    let spec = FileSpec::with_name(below(base, &name), name)?;
+    Ok(FileSpec {
+        digest: Some(digest),
+        ..spec
+    })
+}
+
+/// The algorithm's name, the digits and the file's name.
+fn split(line: &str) -> Option<(&str, &str, &str)> {
+    split_plain(line).or_else(|| split_bsd(line))
+}
+
+fn split_plain(line: &str) -> Option<(&str, &str, &str)> {
+    // GNU marks a line whose name holds escapes with a backslash. Such names are refused later.
+    let (hex, rest) = line.strip_prefix('\\').unwrap_or(line).split_once(' ')?;
+    let algorithm = match hex.len() {
+        32 => DigestAlgorithm::Md5,
+        40 => DigestAlgorithm::Sha1,
+        64 => DigestAlgorithm::Sha256,
+        128 => DigestAlgorithm::Sha512,
+        _ => return None,
+    };
+    let name = rest.strip_prefix([' ', '*']).unwrap_or(rest);
+    is_hex(hex).then_some((algorithm.name(), hex, name))
+}
+
+fn split_bsd(line: &str) -> Option<(&str, &str, &str)> {
+    let (algorithm, rest) = line.split_once('(')?;
+    let (name, rest) = rest.rsplit_once(')')?;
+    let (algorithm, hex) = (
+        algorithm.trim(),
+        rest.trim_start().strip_prefix('=')?.trim(),
+    );
+    let is_word = algorithm
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (is_word && !algorithm.is_empty() && is_hex(hex)).then_some((algorithm, hex, name))
+}
+
+fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The URL of the file `name` below the directory `base`.
+fn below(base: &Url, name: &str) -> Url {
+    let mut url = base.clone();
+    url.set_query(None);
+    // Only a URL that can't be a base has no path segments, and `with_name` refuses such a one.
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(name.split('/'));
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHA256: &str = "15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225";
+    const MD5: &str = "25f9e794323b453885f5181f1b624d0b";
+
+    fn read(text: &str) -> Vec<FileSpec> {
+        parse(text, &"http://h/d?x=1".parse().unwrap()).unwrap()
+    }
+
+    fn refusal(text: &str) -> String {
+        let error = parse(text, &"http://h/d/".parse().unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    }
+
+    #[test]
+    fn every_form_gives_url_name_and_digest() {
+        for (line, digest) in [
+            (format!("{SHA256}  a/b.txt"), format!("sha-256={SHA256}")),
+            (format!("{SHA256} *a/b.txt"), format!("sha-256={SHA256}")),
+            (format!("{SHA256} a/b.txt"), format!("sha-256={SHA256}")),
+            (format!("{MD5}  ./a/b.txt"), format!("md5={MD5}")),
+            (
+                format!("SHA256 (a/b.txt) = {SHA256}"),
+                format!("sha-256={SHA256}"),
+            ),
+            (
+                format!("SHA256(a/b.txt)= {SHA256}"),
+                format!("sha-256={SHA256}"),
+            ),
+            (
+                format!("BLAKE3 (a/b.txt) = {SHA256}"),
+                format!("blake3={SHA256}"),
+            ),
+        ] {
+            let specs = read(&format!("# list\r\n{line}\r\n\r\n"));
+            assert_eq!(specs.len(), 1);
+            assert_eq!(specs[0].url.as_str(), "http://h/d/a/b.txt", "{line}");
+            assert_eq!(specs[0].name, "a/b.txt");
+            assert_eq!(specs[0].digest.as_ref().unwrap().to_string(), digest);
+        }
+    }
+
+    #[test]
+    fn names_are_literal_and_become_encoded_urls() {
+        for (name, path) in [
+            ("100% sure?.txt", "100%25%20sure%3F.txt"),
+            ("a#b.txt", "a%23b.txt"),
+            ("%2e%2e%2fx", "%252e%252e%252fx"),
+            (" lead", "%20lead"),
+            ("(x) = (y)", "(x)%20=%20(y)"),
+            ("http://x", ""),
+        ] {
+            let plain = format!("{SHA256}  {name}");
+            let bsd = format!("SHA256 ({name}) = {SHA256}");
+            for line in [plain, bsd] {
+                if path.is_empty() {
+                    assert!(refusal(&line).contains("can't be an output name"), "{line}");
+                } else {
+                    assert_eq!(read(&line)[0].name, name, "{line}");
+                    assert_eq!(
+                        read(&line)[0].url.as_str(),
+                        format!("http://h/d/{path}"),
+                        "{line}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (line, message) in [
+            (
+                format!("{SHA256}  ../x"),
+                "line 2: \"../x\" can't be an output name",
+            ),
+            (
+                format!("\\{SHA256}  a\\nb"),
+                "line 2: \"a\\\\nb\" can't be an output name",
+            ),
+            ("12  x".to_owned(), "line 2: \"12  x\" is neither"),
+            (SHA256.to_owned(), "line 2: \"15e2"),
+            (
+                format!("SHA384 (x) = {SHA256}"),
+                "line 2: \"SHA384\" is no digest algorithm",
+            ),
+            (format!("SHA1 (x) = {SHA256}"), "line 2: \"15e2"),
+        ] {
+            let refused = refusal(&format!("{MD5}  ok\n{line}"));
+            assert!(refused.starts_with(message), "{refused}");
+        }
+    }
+
+    #[test]
+    fn urls_are_not_taken_for_checksums() {
+        for line in [
+            "http://h/(x)=ab",
+            "http://h/a b",
+            "",
+            "deadbeef  x",
+            " SHA256",
+        ] {
+            assert!(!is_entry(line), "{line}");
+        }
+    }
+}
