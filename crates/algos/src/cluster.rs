@@ -63,8 +63,11 @@ impl fmt::Display for Classes {
         if *self == Self::ALL {
             return f.write_str("all");
         }
-        let names: Vec<_> =
-            SizeClass::ALL.into_iter().filter(|class| self.contains(*class)).map(SizeClass::name).collect();
+        let names: Vec<_> = SizeClass::ALL
+            .into_iter()
+            .filter(|class| self.contains(*class))
+            .map(SizeClass::name)
+            .collect();
         f.write_str(&names.join("+"))
     }
 }
@@ -190,7 +193,10 @@ mod tests {
         assert_eq!(boundaries.classify(Bytes(12_000)), SizeClass::Small);
         assert_eq!(boundaries.classify(Bytes(700_000)), SizeClass::Medium);
         assert_eq!(boundaries.classify(Bytes(24_000_000)), SizeClass::Large);
-        assert_eq!(merge_equal(&worked_clusters(), &worked_link(), &worked_limits()), worked_clusters());
+        assert_eq!(
+            merge_equal(&worked_clusters(), &worked_link(), &worked_limits()),
+            worked_clusters()
+        );
     }
 
     #[test]

@@ -92,12 +92,18 @@ impl OriginBudget {
 
     /// The origin refused or timed out while `in_use` connections were in use. `retry_after` is
     /// the server's word, if it gave one. Returns whether the budget was cut.
-    pub fn on_overload(&mut self, now: Timestamp, in_use: u32, retry_after: Option<Duration>) -> bool {
+    pub fn on_overload(
+        &mut self,
+        now: Timestamp,
+        in_use: u32,
+        retry_after: Option<Duration>,
+    ) -> bool {
         if let Some(pause) = retry_after {
             let until = now + pause;
             self.blocked_until = Some(self.blocked_until.map_or(until, |before| before.max(until)));
         }
-        let same_event = self.allowed < self.ceiling && now.saturating_since(self.changed) < SAME_EVENT;
+        let same_event =
+            self.allowed < self.ceiling && now.saturating_since(self.changed) < SAME_EVENT;
         if same_event || self.allowed == 1 {
             return false;
         }
@@ -182,7 +188,13 @@ impl ChannelGrowth {
 
     /// The present goodput, and whether every channel had work. A trial takes `settle`: a few
     /// round trips. Returns whether the number of channels changed.
-    pub fn on_rate(&mut self, now: Timestamp, rate: BitRate, all_busy: bool, settle: Duration) -> bool {
+    pub fn on_rate(
+        &mut self,
+        now: Timestamp,
+        rate: BitRate,
+        all_busy: bool,
+        settle: Duration,
+    ) -> bool {
         match self.trial {
             Some(trial) if now < trial.judged_at => false,
             Some(trial) => {
@@ -196,12 +208,16 @@ impl ChannelGrowth {
                 true
             }
             None => {
-                let ready = now >= self.resting_until && now.saturating_since(self.settled_since) >= settle;
+                let ready =
+                    now >= self.resting_until && now.saturating_since(self.settled_since) >= settle;
                 if !all_busy || !ready || self.channels >= self.ceiling || rate == BitRate::ZERO {
                     return false;
                 }
-                self.trial =
-                    Some(Trial { before: self.channels, rate_before: rate, judged_at: now + settle * 2 });
+                self.trial = Some(Trial {
+                    before: self.channels,
+                    rate_before: rate,
+                    judged_at: now + settle * 2,
+                });
                 self.channels = self.channels.saturating_mul(2).min(self.ceiling);
                 true
             }
@@ -260,7 +276,12 @@ mod tests {
     #[test]
     fn idle_channels_do_not_grow() {
         let mut growth = ChannelGrowth::new(16, 64);
-        assert!(!growth.on_rate(at(9000), BitRate::from_mbps(10.0), false, Duration::from_millis(1)));
+        assert!(!growth.on_rate(
+            at(9000),
+            BitRate::from_mbps(10.0),
+            false,
+            Duration::from_millis(1)
+        ));
     }
 
     proptest! {

@@ -176,7 +176,8 @@ impl LinkEstimator {
                 Growth { quiet: last.quiet.saturating_add(1), ..last }
             }
             last => {
-                let more = last.is_some_and(|l| f64::from(streams) >= f64::from(l.streams) * MORE_STREAMS);
+                let more =
+                    last.is_some_and(|l| f64::from(streams) >= f64::from(l.streams) * MORE_STREAMS);
                 if more {
                     window = in_flight.max(LEAST_STREAM_WINDOW);
                 }
@@ -203,7 +204,9 @@ impl LinkEstimator {
         match self.config.bandwidth_hint {
             // A hint is the host's knowledge of the link: exceed it only on evidence.
             Some(hint) => BitRate::from_bps(measured.bps().max(hint.bps())),
-            None => BitRate::from_bps((measured.bps() * STARTUP_GAIN).max(self.config.prior_bandwidth.bps())),
+            None => BitRate::from_bps(
+                (measured.bps() * STARTUP_GAIN).max(self.config.prior_bandwidth.bps()),
+            ),
         }
     }
 
@@ -233,7 +236,9 @@ impl WindowedMax {
             self.0.pop_back();
         }
         self.0.push_back((now, value));
-        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.saturating_since(*at) > memory) {
+        while self.0.len() > 1
+            && self.0.front().is_some_and(|(at, _)| now.saturating_since(*at) > memory)
+        {
             self.0.pop_front();
         }
     }
@@ -253,7 +258,9 @@ impl WindowedMin {
             self.0.pop_back();
         }
         self.0.push_back((now, value));
-        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.saturating_since(*at) > memory) {
+        while self.0.len() > 1
+            && self.0.front().is_some_and(|(at, _)| now.saturating_since(*at) > memory)
+        {
             self.0.pop_front();
         }
     }
@@ -270,7 +277,13 @@ mod tests {
     use super::*;
 
     /// Feeds `seconds` of a steady rate in 10 ms steps.
-    fn steady(estimator: &mut LinkEstimator, from: u64, seconds: u64, rate: BitRate, streams: u32) -> u64 {
+    fn steady(
+        estimator: &mut LinkEstimator,
+        from: u64,
+        seconds: u64,
+        rate: BitRate,
+        streams: u32,
+    ) -> u64 {
         let step = Duration::from_millis(10);
         for i in 0..seconds * 100 {
             estimator.on_delivered(Timestamp::from_millis(from + i * 10), rate * step, streams);
@@ -314,7 +327,10 @@ mod tests {
             streams *= 2;
         }
         let window = link.estimate().stream_window;
-        assert!(window < Bytes(60_000) && window > Bytes(40_000), "{window:?} should be near 50 000");
+        assert!(
+            window < Bytes(60_000) && window > Bytes(40_000),
+            "{window:?} should be near 50 000"
+        );
     }
 
     #[test]

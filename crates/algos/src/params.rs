@@ -69,7 +69,12 @@ pub const SPLIT_FLOOR: Bytes = Bytes::kib(256);
 /// p  = max(1, min(ceil(BDP / buf), ceil(avg / buf)))
 /// cc = max(1, min(ceil(BDP / avg), ceil((avail + 1) / 2), files in cluster))
 /// ```
-pub fn wanted(cluster: &Cluster, link: &LinkEstimate, limits: &Limits, available: u32) -> Parameters {
+pub fn wanted(
+    cluster: &Cluster,
+    link: &LinkEstimate,
+    limits: &Limits,
+    available: u32,
+) -> Parameters {
     let bdp = link.bdp();
     let average = cluster.mean_size.max(Bytes(1));
     let buffer = link.stream_window.max(Bytes(1));
@@ -194,8 +199,10 @@ pub(crate) mod tests {
     fn parallelism_shrinks_before_concurrency_and_the_largest_first() {
         let mut allocations = [allocation(5, 1), allocation(5, 11), allocation(1, 20)];
         fit_to_budget(&mut allocations, 64, &[0, 1, 2]);
-        let shape: Vec<_> =
-            allocations.iter().map(|a| (a.parameters.concurrency, a.parameters.parallelism)).collect();
+        let shape: Vec<_> = allocations
+            .iter()
+            .map(|a| (a.parameters.concurrency, a.parameters.parallelism))
+            .collect();
         assert_eq!(shape, [(5, 1), (5, 10), (1, 9)]);
         assert_eq!(connections(&allocations), 64);
     }

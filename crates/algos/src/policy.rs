@@ -129,13 +129,16 @@ impl<'a> Plan<'a> {
     /// cluster can use stays with its cluster and becomes range streams there.
     fn pass_surplus_on(&mut self, order: &[usize]) -> Option<String> {
         let bounded: Vec<u32> = (0..self.shares.len()).map(|i| self.cluster_channels(i)).collect();
-        let mut surplus: u32 = self.shares.iter().zip(&bounded).map(|(share, used)| share - used).sum();
+        let mut surplus: u32 =
+            self.shares.iter().zip(&bounded).map(|(share, used)| share - used).sum();
         if surplus == 0 {
             return None;
         }
         let total = surplus;
-        let givers: Vec<usize> = order.iter().copied().filter(|i| self.shares[*i] > bounded[*i]).collect();
-        let after_first_giver = order.iter().position(|i| givers.contains(i)).map_or(0, |at| at + 1);
+        let givers: Vec<usize> =
+            order.iter().copied().filter(|i| self.shares[*i] > bounded[*i]).collect();
+        let after_first_giver =
+            order.iter().position(|i| givers.contains(i)).map_or(0, |at| at + 1);
         for step in 0..order.len() {
             let index = order[(after_first_giver + step) % order.len()];
             let files = u32::try_from(self.observation.clusters[index].files).unwrap_or(u32::MAX);
@@ -186,8 +189,11 @@ fn heaviest_first(clusters: &[Cluster]) -> Vec<usize> {
 
 /// `small 9, medium 2, large 1`.
 fn describe_shares(clusters: &[Cluster], shares: &[u32]) -> String {
-    let parts: Vec<_> =
-        clusters.iter().zip(shares).map(|(cluster, share)| format!("{} {share}", cluster.classes)).collect();
+    let parts: Vec<_> = clusters
+        .iter()
+        .zip(shares)
+        .map(|(cluster, share)| format!("{} {share}", cluster.classes))
+        .collect();
     parts.join(", ")
 }
 

@@ -72,8 +72,13 @@ impl FileRanges {
             return;
         }
         let (mut start, mut end) = (range.start, range.end);
-        let touching: Vec<u64> =
-            self.done.range(..=end).rev().take_while(|(_, e)| **e >= start).map(|(s, _)| *s).collect();
+        let touching: Vec<u64> = self
+            .done
+            .range(..=end)
+            .rev()
+            .take_while(|(_, e)| **e >= start)
+            .map(|(s, _)| *s)
+            .collect();
         for key in touching {
             if let Some(other_end) = self.done.remove(&key) {
                 start = start.min(key);
@@ -136,7 +141,8 @@ impl FileRanges {
     /// remaining range of another stream. No part is made smaller than `floor`. `None` when there
     /// is nothing to give, or the size is not known.
     pub fn assign(&mut self, stream: StreamId, sharers: u64, floor: u64) -> Option<Assignment> {
-        let assignment = self.share_of_gap(sharers, floor).or_else(|| self.half_of_largest(floor))?;
+        let assignment =
+            self.share_of_gap(sharers, floor).or_else(|| self.half_of_largest(floor))?;
         if let Some((victim, end)) = assignment.cut
             && let Some(in_flight) = self.in_flight.get_mut(&victim)
         {
@@ -161,9 +167,20 @@ impl FileRanges {
         Some(cut)
     }
 
-    /// Whether [`assign`](Self::assign) would find something.
-    pub fn can_assign(&self, floor: u64) -> bool {
-        self.largest_gap().is_some() || self.half_of_largest(floor).is_some()
+    /// Leaves `stream` alone to bring everything from its position to the end of the file: what
+    /// others brought beyond it is forgotten. Returns the end, if the size is known.
+    pub fn leave_to(&mut self, stream: StreamId) -> Option<u64> {
+        let size = self.size?;
+        self.in_flight.retain(|id, _| *id == stream);
+        let in_flight = self.in_flight.get_mut(&stream)?;
+        in_flight.end = Some(size);
+        let position = in_flight.position;
+        self.done.retain(|start, _| *start < position);
+        if let Some(mut last) = self.done.last_entry() {
+            let end = last.get_mut();
+            *end = (*end).min(position);
+        }
+        Some(size)
     }
 
     /// `stream` brought `count` bytes. Returns how many of them were its own to bring: a stream
@@ -307,18 +324,17 @@ mod tests {
         Advance { which: usize, count: u64 },
         CutToShare { which: usize, parts: u64, floor: u64 },
         Fail { which: usize },
+        LeaveTo { which: usize },
     }
 
     fn any_operation() -> impl Strategy<Value = Operation> {
         prop_oneof![
             (1u64..8, 0u64..300).prop_map(|(sharers, floor)| Operation::Assign { sharers, floor }),
             (0usize..16, 0u64..800).prop_map(|(which, count)| Operation::Advance { which, count }),
-            (0usize..16, 1u64..8, 0u64..300).prop_map(|(which, parts, floor)| Operation::CutToShare {
-                which,
-                parts,
-                floor
-            }),
+            (0usize..16, 1u64..8, 0u64..300)
+                .prop_map(|(which, parts, floor)| Operation::CutToShare { which, parts, floor }),
             (0usize..16).prop_map(|which| Operation::Fail { which }),
+            (0usize..16).prop_map(|which| Operation::LeaveTo { which }),
         ]
     }
 
@@ -355,6 +371,13 @@ mod tests {
                 Operation::CutToShare { which, parts, floor } => {
                     if let Some(id) = self.nth_stream(which) {
                         self.ranges.cut_to_share(id, parts, floor);
+                    }
+                }
+                Operation::LeaveTo { which } => {
+                    let Some(id) = self.nth_stream(which) else { return };
+                    let position = self.ranges.stream(id).map_or(0, |s| s.position);
+                    if self.ranges.leave_to(id).is_some() {
+                        self.brought[position as usize..].fill(0);
                     }
                 }
                 Operation::Fail { which } => {

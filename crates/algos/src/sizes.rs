@@ -87,6 +87,10 @@ mod tests {
         sizes.on_size(html, Bytes(3_000));
         assert_eq!(sizes.predict(html), Some(Bytes(2_000)));
         assert!(!sizes.knows(video));
-        assert_eq!(sizes.predict(video), Some(Bytes(2_000)), "the overall mean is better than nothing");
+        assert_eq!(
+            sizes.predict(video),
+            Some(Bytes(2_000)),
+            "the overall mean is better than nothing"
+        );
     }
 }

@@ -124,10 +124,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let mut whole = Hasher::new(DigestAlgorithm::Sha256);
         whole.update(&bytes);
-        assert_eq!(
-            hash_file(&path, DigestAlgorithm::Sha256).unwrap(),
-            whole.finish()
-        );
+        assert_eq!(hash_file(&path, DigestAlgorithm::Sha256).unwrap(), whole.finish());
     }
 
     #[test]

@@ -168,7 +168,9 @@ impl Eht {
     fn weights(&self, clusters: &[Cluster]) -> Vec<f64> {
         let weight = |cluster: &Cluster| match self.config.weighting {
             Weighting::Product => cluster.bytes.as_f64() * cluster.files as f64,
-            Weighting::Logarithmic => cluster.bytes.as_f64().ln_1p() * (cluster.files as f64).ln_1p(),
+            Weighting::Logarithmic => {
+                cluster.bytes.as_f64().ln_1p() * (cluster.files as f64).ln_1p()
+            }
         };
         let total: f64 = clusters.iter().map(weight).sum();
         // "cluster.weight <- cluster.weight / TotalWeight" (line 11); all-empty files weigh the same.
@@ -221,7 +223,8 @@ impl Eht {
             .iter()
             .zip(observation.clusters)
             .map(|(allocation, cluster)| {
-                let windows = link.stream_window.scale(f64::from(allocation.parameters.parallelism));
+                let windows =
+                    link.stream_window.scale(f64::from(allocation.parameters.parallelism));
                 let a_trip = windows.min(cluster.mean_size.max(Bytes(1)));
                 (a_trip / link.rtt).bps() * f64::from(allocation.parameters.concurrency)
             })
@@ -239,7 +242,8 @@ impl Eht {
             let (rate, connections) = self.predicted_rate(observation, channels);
             // Two round trips pass before the first byte: the handshake and the request.
             let duration = bytes / rate + observation.link.rtt * 2;
-            let energy = observation.energy_model.predict(&Forecast { bytes, rate, duration, connections });
+            let energy =
+                observation.energy_model.predict(&Forecast { bytes, rate, duration, connections });
             let efficiency = self.efficiency(bytes, duration, energy);
             if efficiency > best.3 {
                 best = (channels, duration, energy, efficiency);
@@ -256,9 +260,11 @@ impl Eht {
         let search = (ramp + counted) * candidates.len() as u32;
         let expected = observation.remaining() / observation.link.bandwidth;
         let affordable = expected.as_secs_f64() * self.config.search_share;
-        if observation.energy.is_none() || search.as_secs_f64() > affordable || candidates.len() < 2 {
+        if observation.energy.is_none() || search.as_secs_f64() > affordable || candidates.len() < 2
+        {
             let (channels, seconds, joules) = self.by_model(observation);
-            let cause = if observation.energy.is_none() { "no meter" } else { "too short to search" };
+            let cause =
+                if observation.energy.is_none() { "no meter" } else { "too short to search" };
             let why = format!(
                 "{cause}, so by model {channels} channels: {:.1} s and {joules} expected",
                 seconds.as_secs_f64()
@@ -276,7 +282,12 @@ impl Eht {
     }
 
     /// Takes note of the present totals, and moves on when a window has ended.
-    fn continue_search(&self, now: Timestamp, observation: &Observation<'_>, mut search: Search) -> Phase {
+    fn continue_search(
+        &self,
+        now: Timestamp,
+        observation: &Observation<'_>,
+        mut search: Search,
+    ) -> Phase {
         let totals = Totals {
             at: now,
             delivered: observation.delivered,
@@ -296,7 +307,9 @@ impl Eht {
         );
         search.tried.push((channels, efficiency));
         match search.best {
-            Some((_, best)) if efficiency < best * self.config.clearly_worse => search.worse_in_a_row += 1,
+            Some((_, best)) if efficiency < best * self.config.clearly_worse => {
+                search.worse_in_a_row += 1
+            }
             Some((_, best)) if efficiency <= best => search.worse_in_a_row = 0,
             _ => {
                 search.best = Some((channels, efficiency));
@@ -304,13 +317,16 @@ impl Eht {
             }
         }
         search.current += 1;
-        if search.current < search.candidates.len() && search.worse_in_a_row < self.config.patience {
+        if search.current < search.candidates.len() && search.worse_in_a_row < self.config.patience
+        {
             search.window = self.window(now, &observation.link);
             return Phase::Searching(search);
         }
         let (best, _) = search.best.unwrap_or((channels, efficiency));
-        let tried: Vec<_> = search.tried.iter().map(|(channels, e)| format!("{channels}: {e:.3e}")).collect();
-        let why = format!("searched, {best} channels are best (rate^2/power: {})", tried.join(", "));
+        let tried: Vec<_> =
+            search.tried.iter().map(|(channels, e)| format!("{channels}: {e:.3e}")).collect();
+        let why =
+            format!("searched, {best} channels are best (rate^2/power: {})", tried.join(", "));
         Phase::Settled { channels: best, link: observation.link, why }
     }
 
@@ -333,7 +349,9 @@ impl Policy for Eht {
         self.phase = match std::mem::replace(&mut self.phase, Phase::Undecided) {
             Phase::Undecided => self.begin(now, observation),
             Phase::Searching(search) => self.continue_search(now, observation, search),
-            Phase::Settled { link, .. } if observation.link.differs_from(&link, self.config.link_change) => {
+            Phase::Settled { link, .. }
+                if observation.link.differs_from(&link, self.config.link_change) =>
+            {
                 self.begin(now, observation)
             }
             settled @ Phase::Settled { .. } => settled,
@@ -342,8 +360,12 @@ impl Policy for Eht {
         let (channels, reason) = match &self.phase {
             Phase::Searching(search) => {
                 let channels = search.candidates[search.current].min(most);
-                let step = format!("window {} of at most {}", search.current + 1, search.candidates.len());
-                (channels, format!("throughput per joule: {link}, trying {channels} channels ({step})"))
+                let step =
+                    format!("window {} of at most {}", search.current + 1, search.candidates.len());
+                (
+                    channels,
+                    format!("throughput per joule: {link}, trying {channels} channels ({step})"),
+                )
             }
             Phase::Settled { channels, why, .. } => {
                 (*channels.min(&most), format!("throughput per joule: {link}, {why}"))
@@ -355,7 +377,9 @@ impl Policy for Eht {
 
     fn next_timeout(&self) -> Option<Timestamp> {
         match &self.phase {
-            Phase::Searching(Search { window, .. }) if window.start.is_none() => Some(window.counted_from),
+            Phase::Searching(Search { window, .. }) if window.start.is_none() => {
+                Some(window.counted_from)
+            }
             Phase::Searching(Search { window, .. }) => Some(window.ends),
             _ => None,
         }
@@ -391,8 +415,13 @@ mod tests {
     }
 
     /// Drives a search in virtual time with the given goodput and power a number of channels.
-    fn search(eht: &mut Eht, goodput: impl Fn(u32) -> BitRate, watts: impl Fn(u32) -> f64) -> Vec<u32> {
-        let clusters = [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
+    fn search(
+        eht: &mut Eht,
+        goodput: impl Fn(u32) -> BitRate,
+        watts: impl Fn(u32) -> f64,
+    ) -> Vec<u32> {
+        let clusters =
+            [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
         let model = ConstantPower::default();
         let mut seen = observation(&clusters, &model);
         let mut tried = Vec::new();
@@ -405,7 +434,8 @@ mod tests {
             let Some(next) = eht.next_timeout() else { return tried };
             let step = next - now;
             seen.delivered += goodput(channels) * step;
-            seen.energy = seen.energy.map(|e| e + Joules::new(watts(channels) * step.as_secs_f64()));
+            seen.energy =
+                seen.energy.map(|e| e + Joules::new(watts(channels) * step.as_secs_f64()));
             now = next;
         }
         panic!("the search does not end");
@@ -450,7 +480,8 @@ mod tests {
         let watts = |channels: u32| 1.0 + 0.2 * f64::from(channels);
         let mut whole = Eht::default();
         search(&mut whole, goodput, watts);
-        let mut literal = Eht::new(EhtConfig { objective: Objective::Literal, ..EhtConfig::default() });
+        let mut literal =
+            Eht::new(EhtConfig { objective: Objective::Literal, ..EhtConfig::default() });
         search(&mut literal, goodput, watts);
         assert!(literal.efficient_channels() < whole.efficient_channels());
     }
@@ -459,7 +490,8 @@ mod tests {
     fn a_changed_link_is_searched_again() {
         let mut eht = Eht::default();
         search(&mut eht, |_| BitRate::from_mbps(10.0), |_| 1.0);
-        let clusters = [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
+        let clusters =
+            [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
         let model = ConstantPower::default();
         let mut seen = observation(&clusters, &model);
         seen.link.bandwidth = BitRate::from_mbps(10.0);

@@ -45,7 +45,8 @@ impl Policy for Fixed {
 
     fn decide(&mut self, _now: Timestamp, observation: &Observation<'_>) -> Decision {
         let FixedConfig { concurrency, parallelism, pipelining } = self.0;
-        let mut reason = format!("fixed: {concurrency} files at once, {parallelism} streams a file");
+        let mut reason =
+            format!("fixed: {concurrency} files at once, {parallelism} streams a file");
         let parameters = Parameters { pipelining, parallelism, concurrency };
         let mut allocations = vec![Allocation { classes: Classes::ALL, parameters }];
         let wanted_connections = params::connections(&allocations);

@@ -32,19 +32,14 @@ pub(super) fn is_entry(line: &str) -> bool {
 
 fn read_line(line: &str, base: &Url) -> Result<FileSpec> {
     let Some((algorithm, hex, name)) = split(line) else {
-        let line = format!(
-            "{} is neither \"HEX  name\" nor \"SHA256 (name) = HEX\"",
-            excerpt(line)
-        );
+        let line =
+            format!("{} is neither \"HEX  name\" nor \"SHA256 (name) = HEX\"", excerpt(line));
         return Err(Error::new(ErrorKind::Usage, line));
     };
     let digest = Digest::from_hex(algorithm.parse()?, hex)?;
     let name = relative_name(name)?;
     let spec = FileSpec::with_name(below(base, &name), name)?;
-    Ok(FileSpec {
-        digest: Some(digest),
-        ..spec
-    })
+    Ok(FileSpec { digest: Some(digest), ..spec })
 }
 
 /// The algorithm's name, the digits and the file's name.
@@ -69,13 +64,8 @@ fn split_plain(line: &str) -> Option<(&str, &str, &str)> {
 fn split_bsd(line: &str) -> Option<(&str, &str, &str)> {
     let (algorithm, rest) = line.split_once('(')?;
     let (name, rest) = rest.rsplit_once(')')?;
-    let (algorithm, hex) = (
-        algorithm.trim(),
-        rest.trim_start().strip_prefix('=')?.trim(),
-    );
-    let is_word = algorithm
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let (algorithm, hex) = (algorithm.trim(), rest.trim_start().strip_prefix('=')?.trim());
+    let is_word = algorithm.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (is_word && !algorithm.is_empty() && is_hex(hex)).then_some((algorithm, hex, name))
 }
 
@@ -118,18 +108,9 @@ mod tests {
             (format!("{SHA256} *a/b.txt"), format!("sha-256={SHA256}")),
             (format!("{SHA256} a/b.txt"), format!("sha-256={SHA256}")),
             (format!("{MD5}  ./a/b.txt"), format!("md5={MD5}")),
-            (
-                format!("SHA256 (a/b.txt) = {SHA256}"),
-                format!("sha-256={SHA256}"),
-            ),
-            (
-                format!("SHA256(a/b.txt)= {SHA256}"),
-                format!("sha-256={SHA256}"),
-            ),
-            (
-                format!("BLAKE3 (a/b.txt) = {SHA256}"),
-                format!("blake3={SHA256}"),
-            ),
+            (format!("SHA256 (a/b.txt) = {SHA256}"), format!("sha-256={SHA256}")),
+            (format!("SHA256(a/b.txt)= {SHA256}"), format!("sha-256={SHA256}")),
+            (format!("BLAKE3 (a/b.txt) = {SHA256}"), format!("blake3={SHA256}")),
         ] {
             let specs = read(&format!("# list\r\n{line}\r\n\r\n"));
             assert_eq!(specs.len(), 1);
@@ -156,11 +137,7 @@ mod tests {
                     assert!(refusal(&line).contains("can't be an output name"), "{line}");
                 } else {
                     assert_eq!(read(&line)[0].name, name, "{line}");
-                    assert_eq!(
-                        read(&line)[0].url.as_str(),
-                        format!("http://h/d/{path}"),
-                        "{line}"
-                    );
+                    assert_eq!(read(&line)[0].url.as_str(), format!("http://h/d/{path}"), "{line}");
                 }
             }
         }
@@ -169,20 +146,11 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         for (line, message) in [
-            (
-                format!("{SHA256}  ../x"),
-                "line 2: \"../x\" can't be an output name",
-            ),
-            (
-                format!("\\{SHA256}  a\\nb"),
-                "line 2: \"a\\\\nb\" can't be an output name",
-            ),
+            (format!("{SHA256}  ../x"), "line 2: \"../x\" can't be an output name"),
+            (format!("\\{SHA256}  a\\nb"), "line 2: \"a\\\\nb\" can't be an output name"),
             ("12  x".to_owned(), "line 2: \"12  x\" is neither"),
             (SHA256.to_owned(), "line 2: \"15e2"),
-            (
-                format!("SHA384 (x) = {SHA256}"),
-                "line 2: \"SHA384\" is no digest algorithm",
-            ),
+            (format!("SHA384 (x) = {SHA256}"), "line 2: \"SHA384\" is no digest algorithm"),
             (format!("SHA1 (x) = {SHA256}"), "line 2: \"15e2"),
         ] {
             let refused = refusal(&format!("{MD5}  ok\n{line}"));
@@ -192,13 +160,7 @@ mod tests {
 
     #[test]
     fn urls_are_not_taken_for_checksums() {
-        for line in [
-            "http://h/(x)=ab",
-            "http://h/a b",
-            "",
-            "deadbeef  x",
-            " SHA256",
-        ] {
+        for line in ["http://h/(x)=ab", "http://h/a b", "", "deadbeef  x", " SHA256"] {
             assert!(!is_entry(line), "{line}");
         }
     }

@@ -55,23 +55,10 @@ struct Entry {
 }
 
 fn read_urls(line: usize, text: &str) -> Result<Entry> {
-    let mut urls = text
-        .split('\t')
-        .map(str::trim)
-        .filter(|url| !url.is_empty());
+    let mut urls = text.split('\t').map(str::trim).filter(|url| !url.is_empty());
     let url = parse_url(urls.next().unwrap_or_default(), None)?;
-    let mirrors = urls
-        .map(|url| parse_url(url, None))
-        .collect::<Result<_>>()?;
-    Ok(Entry {
-        line,
-        url,
-        mirrors,
-        out: None,
-        dir: None,
-        digest: None,
-        headers: Vec::new(),
-    })
+    let mirrors = urls.map(|url| parse_url(url, None)).collect::<Result<_>>()?;
+    Ok(Entry { line, url, mirrors, out: None, dir: None, digest: None, headers: Vec::new() })
 }
 
 fn read_option(entry: Option<&mut Entry>, option: &str) -> Result<()> {
@@ -81,10 +68,7 @@ fn read_option(entry: Option<&mut Entry>, option: &str) -> Result<()> {
         let line = format!("{shown} is indented, so it is an option, but no URL is before it");
         return Err(usage(line));
     };
-    match option
-        .split_once('=')
-        .map(|(key, value)| (key.trim_end(), value.trim_start()))
-    {
+    match option.split_once('=').map(|(key, value)| (key.trim_end(), value.trim_start())) {
         Some(("out", value)) => entry.out = Some(relative_name(value)?),
         Some(("dir", value)) => entry.dir = Some(relative_name(value.trim_end_matches('/'))?),
         Some(("checksum", value)) => entry.digest = Some(Digest::parse(value)?),
@@ -106,16 +90,9 @@ fn read_option(entry: Option<&mut Entry>, option: &str) -> Result<()> {
 
 impl Entry {
     fn finish(self) -> Result<FileSpec> {
-        let spec = self
-            .name()
-            .and_then(|name| FileSpec::with_name(self.url, name));
+        let spec = self.name().and_then(|name| FileSpec::with_name(self.url, name));
         let spec = spec.map_err(|error| at_line(self.line, error))?;
-        Ok(FileSpec {
-            digest: self.digest,
-            mirrors: self.mirrors,
-            headers: self.headers,
-            ..spec
-        })
+        Ok(FileSpec { digest: self.digest, mirrors: self.mirrors, headers: self.headers, ..spec })
     }
 
     fn name(&self) -> Result<String> {
@@ -162,10 +139,7 @@ mod tests {
         let digest = specs[0].digest.as_ref().unwrap().to_string();
         assert_eq!(digest, "sha-1=f7c3bc1d808e04732adf679965ccc34ca7ae3441");
         let headers = [("X-A", "b: c"), ("X-D", "e")];
-        assert_eq!(
-            specs[0].headers,
-            headers.map(|(n, v)| (n.to_owned(), v.to_owned()))
-        );
+        assert_eq!(specs[0].headers, headers.map(|(n, v)| (n.to_owned(), v.to_owned())));
         assert_eq!(specs[1].name, "x/b");
         assert!(specs[1].headers.is_empty() && specs[1].digest.is_none());
     }
@@ -173,47 +147,20 @@ mod tests {
     #[test]
     fn errors_name_the_line_and_the_text() {
         for (text, line) in [
-            (
-                "http://h/a\n\nexample.org/b",
-                "line 3: \"example.org/b\" is no URL",
-            ),
+            ("http://h/a\n\nexample.org/b", "line 3: \"example.org/b\" is no URL"),
             ("http://h/a\tnonsense", "line 1: \"nonsense\" is no URL"),
-            (
-                "# c\nhttp://\u{7}[/",
-                "line 2: \"http://\\u{7}[/\" is no URL",
-            ),
+            ("# c\nhttp://\u{7}[/", "line 2: \"http://\\u{7}[/\" is no URL"),
             ("ftp://h/a", "line 1: ftp://h/a: only http and https"),
             ("http://h/a\n  split=5", "line 2: \"split=5\" is indented"),
-            (
-                "http://h/a\n  http://h/b?x=1",
-                "line 2: \"http://h/b?x=1\" is indented",
-            ),
-            (
-                "  out=x",
-                "line 1: \"out=x\" is indented, so it is an option, but no URL",
-            ),
-            (
-                "http://h/a\n out=../x",
-                "line 2: \"../x\" can't be an output name",
-            ),
+            ("http://h/a\n  http://h/b?x=1", "line 2: \"http://h/b?x=1\" is indented"),
+            ("  out=x", "line 1: \"out=x\" is indented, so it is an option, but no URL"),
+            ("http://h/a\n out=../x", "line 2: \"../x\" can't be an output name"),
             ("http://h/a\n out=", "line 2: \"\" can't be an output name"),
-            (
-                "http://h/a\n dir=/etc",
-                "line 2: \"/etc\" can't be an output name",
-            ),
-            (
-                "http://h/a\n checksum=sha-256=12",
-                "line 2: \"12\" is no sha-256 digest",
-            ),
+            ("http://h/a\n dir=/etc", "line 2: \"/etc\" can't be an output name"),
+            ("http://h/a\n checksum=sha-256=12", "line 2: \"12\" is no sha-256 digest"),
             ("http://h/a\n header=X", "line 2: write a header as"),
-            (
-                "http://h/a\n header=X Y: z",
-                "line 2: \"X Y\" is no header name",
-            ),
-            (
-                "http://h/a\n header=X: a\u{1}b",
-                "line 2: the value of header X",
-            ),
+            ("http://h/a\n header=X Y: z", "line 2: \"X Y\" is no header name"),
+            ("http://h/a\n header=X: a\u{1}b", "line 2: the value of header X"),
         ] {
             let refused = refusal(text);
             assert!(refused.starts_with(line), "{text:?} gave: {refused}");
@@ -224,10 +171,7 @@ mod tests {
     fn a_name_that_only_the_whole_entry_shows_is_refused_at_its_first_line() {
         let text = format!("http://h/a\nhttp://h/{}\n dir=x", "y".repeat(300));
         assert!(refusal(&text).starts_with("line 2: http://h/yyy"));
-        assert_eq!(
-            parse(&format!("{text}\n out=short")).unwrap()[1].name,
-            "x/short"
-        );
+        assert_eq!(parse(&format!("{text}\n out=short")).unwrap()[1].name, "x/short");
     }
 
     #[test]

@@ -38,10 +38,7 @@ pub struct ListingEntry {
 /// `Listing`: the page is no directory listing. `Usage`: a name is too long to be stored.
 pub fn parse(base: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Vec<ListingEntry>> {
     if let Some(other) = content_type.filter(|content_type| !is_html(content_type)) {
-        return Err(no_listing(
-            base,
-            &format!("its type is {}", names::excerpt(other)),
-        ));
+        return Err(no_listing(base, &format!("its type is {}", names::excerpt(other))));
     }
     let page = Page::read(body)
         .map_err(|error| no_listing(base, "it can't be read as HTML").with_source(error))?;
@@ -71,9 +68,7 @@ pub fn parse(base: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Vec<
 
 fn is_html(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
-    ["text/html", "application/xhtml+xml"]
-        .iter()
-        .any(|html| essence.eq_ignore_ascii_case(html))
+    ["text/html", "application/xhtml+xml"].iter().any(|html| essence.eq_ignore_ascii_case(html))
 }
 
 fn no_listing(url: &Url, why: &str) -> Error {
@@ -90,14 +85,8 @@ fn child(base: &Url, row: &Row) -> Result<Option<ListingEntry>> {
         return Ok(None);
     };
     url.set_fragment(None);
-    let directory = base
-        .path()
-        .rsplit_once('/')
-        .map_or("", |(directory, _)| directory);
-    let below = url
-        .path()
-        .strip_prefix(directory)
-        .and_then(|path| path.strip_prefix('/'));
+    let directory = base.path().rsplit_once('/').map_or("", |(directory, _)| directory);
+    let below = url.path().strip_prefix(directory).and_then(|path| path.strip_prefix('/'));
     let part = below.map(|path| path.strip_suffix('/').unwrap_or(path));
     let Some(part) = part.filter(|part| !part.is_empty() && !part.contains('/')) else {
         return Ok(None);
@@ -107,17 +96,8 @@ fn child(base: &Url, row: &Row) -> Result<Option<ListingEntry>> {
     }
     let name = names::from_part(part, &url)?;
     let is_dir = url.path().ends_with('/');
-    let size_hint = if is_dir {
-        None
-    } else {
-        size_hint(&unescape(&row.after))
-    };
-    Ok(Some(ListingEntry {
-        url,
-        name,
-        is_dir,
-        size_hint,
-    }))
+    let size_hint = if is_dir { None } else { size_hint(&unescape(&row.after)) };
+    Ok(Some(ListingEntry { url, name, is_dir, size_hint }))
 }
 
 /// A page as far as listings need it.
@@ -146,10 +126,7 @@ impl Page {
             .with_strict(false)
             .append_element_content_handler(element!("a[href]", |link| {
                 let href = link.get_attribute("href").unwrap_or_default();
-                page.borrow_mut().rows.push(Row {
-                    href,
-                    after: String::new(),
-                });
+                page.borrow_mut().rows.push(Row { href, after: String::new() });
                 // The link's own text, a name that may look like a size, is not kept.
                 let page = Rc::clone(&page);
                 link.on_end_tag(end_tag!(move |_| {
@@ -161,9 +138,7 @@ impl Page {
             }))
             // Caddy has the exact bytes in data-order, since 2.7 in data-size.
             .append_element_content_handler(element!("td", |cell| {
-                let exact = cell
-                    .get_attribute("data-order")
-                    .or(cell.get_attribute("data-size"));
+                let exact = cell.get_attribute("data-order").or(cell.get_attribute("data-size"));
                 after_link(&format!(" {} ", exact.unwrap_or_default()));
                 Ok(())
             }))
@@ -186,10 +161,7 @@ impl Page {
         has("Index of /")
             || has("Directory listing for /")
             || has("Served with")
-                && self
-                    .rows
-                    .iter()
-                    .any(|row| row.href.starts_with("https://caddyserver.com"))
+                && self.rows.iter().any(|row| row.href.starts_with("https://caddyserver.com"))
     }
 }
 
@@ -198,9 +170,7 @@ impl Page {
 fn size_hint(text: &str) -> Option<u64> {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
-        let digits = word
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(word.len());
+        let digits = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
         let (number, unit) = word.split_at(digits);
         let factor = match unit {
             "" => Some(words.peek().copied().and_then(unit_bytes).unwrap_or(1)),

@@ -69,9 +69,7 @@ pub fn parse(text: &str, base: Option<&Url>) -> Result<Vec<FileSpec>> {
     };
     let base = base.as_ref().map(as_directory);
     let files = manifest.files.into_iter().enumerate();
-    files
-        .map(|(index, entry)| entry.resolve(index, base.as_ref()))
-        .collect()
+    files.map(|(index, entry)| entry.resolve(index, base.as_ref())).collect()
 }
 
 fn read(text: &str) -> Result<Manifest> {
@@ -85,8 +83,7 @@ fn read(text: &str) -> Result<Manifest> {
         };
         Error::new(ErrorKind::Usage, line)
     })?;
-    json.end()
-        .map_err(|error| Error::new(ErrorKind::Usage, format!("manifest: {error}")))?;
+    json.end().map_err(|error| Error::new(ErrorKind::Usage, format!("manifest: {error}")))?;
     Ok(manifest)
 }
 
@@ -101,17 +98,9 @@ impl Entry {
             Some(name) => relative_name(name).map_err(at("name"))?,
             None => names::from_url(&url).map_err(at("url"))?,
         };
-        let digest = self
-            .digest
-            .as_deref()
-            .map(Digest::parse)
-            .transpose()
-            .map_err(at("digest"))?;
+        let digest = self.digest.as_deref().map(Digest::parse).transpose().map_err(at("digest"))?;
         let mirrors = self.mirrors.iter().map(|mirror| parse_url(mirror, base));
-        let headers = self
-            .headers
-            .iter()
-            .map(|(name, value)| parse_header(name, value));
+        let headers = self.headers.iter().map(|(name, value)| parse_header(name, value));
         let spec = FileSpec::with_name(url, name).map_err(at("url"))?;
         Ok(FileSpec {
             size: self.size,
@@ -135,28 +124,15 @@ mod tests {
             {"url": "https://other/c"}, {"url": "/d?e#f"}]}"#;
         let specs = parse(text, None).unwrap();
         let urls: Vec<&str> = specs.iter().map(|spec| spec.url.as_str()).collect();
-        assert_eq!(
-            urls,
-            [
-                "https://h/data/a%20b.bin",
-                "https://other/c",
-                "https://h/d?e"
-            ]
-        );
+        assert_eq!(urls, ["https://h/data/a%20b.bin", "https://other/c", "https://h/d?e"]);
         let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
         assert_eq!(names, ["set/a.bin", "c", "d"]);
         assert_eq!(specs[0].size, Some(9));
-        assert_eq!(
-            specs[0].digest.as_ref().unwrap().to_string(),
-            "crc32c=e3069283"
-        );
+        assert_eq!(specs[0].digest.as_ref().unwrap().to_string(), "crc32c=e3069283");
         let mirrors: Vec<&str> = specs[0].mirrors.iter().map(Url::as_str).collect();
         assert_eq!(mirrors, ["https://m/a", "https://h/a"]);
         let headers = [("X-A", "1"), ("X-B", "2")];
-        assert_eq!(
-            specs[0].headers,
-            headers.map(|(n, v)| (n.to_owned(), v.to_owned()))
-        );
+        assert_eq!(specs[0].headers, headers.map(|(n, v)| (n.to_owned(), v.to_owned())));
     }
 
     #[test]
@@ -164,36 +140,18 @@ mod tests {
         let given: Url = "http://given/x".parse().unwrap();
         let first = |text: &str| parse(text, Some(&given)).unwrap().remove(0).url.to_string();
         assert_eq!(first(r#"{"files":[{"url":"a"}]}"#), "http://given/x/a");
-        assert_eq!(
-            first(r#"{"base":"http://own","files":[{"url":"a"}]}"#),
-            "http://own/a"
-        );
+        assert_eq!(first(r#"{"base":"http://own","files":[{"url":"a"}]}"#), "http://own/a");
     }
 
     #[test]
     fn errors_name_the_entry_and_the_field() {
         let second = |entry: &str| format!(r#"{{"files":[{{"url":"http://h/a"}},{entry}]}}"#);
         for (text, message) in [
-            (
-                second(r#"{"url":"b"}"#),
-                "manifest: files[1].url: \"b\" is no URL",
-            ),
-            (
-                second(r#"{"url":"ftp://h/b"}"#),
-                "manifest: files[1].url: ftp://h/b: only http",
-            ),
-            (
-                second(r#"{"url":"http://h/b","name":"../b"}"#),
-                "manifest: files[1].name: \"../b\"",
-            ),
-            (
-                second(r#"{"url":"http://h/b","size":-1}"#),
-                "manifest: files[1].size: invalid value",
-            ),
-            (
-                second(r#"{"url":"http://h/b","size":"1"}"#),
-                "manifest: files[1].size: invalid type",
-            ),
+            (second(r#"{"url":"b"}"#), "manifest: files[1].url: \"b\" is no URL"),
+            (second(r#"{"url":"ftp://h/b"}"#), "manifest: files[1].url: ftp://h/b: only http"),
+            (second(r#"{"url":"http://h/b","name":"../b"}"#), "manifest: files[1].name: \"../b\""),
+            (second(r#"{"url":"http://h/b","size":-1}"#), "manifest: files[1].size: invalid value"),
+            (second(r#"{"url":"http://h/b","size":"1"}"#), "manifest: files[1].size: invalid type"),
             (
                 second(r#"{"url":"http://h/b","digest":"md5=0"}"#),
                 "manifest: files[1].digest: \"0\"",
@@ -202,40 +160,19 @@ mod tests {
                 second(r#"{"url":"http://h/b","mirrors":["x"]}"#),
                 "manifest: files[1].mirrors: \"x\"",
             ),
-            (
-                second(r#"{"url":"http://h/b","mirrors":[1]}"#),
-                "manifest: files[1].mirrors[0]: inv",
-            ),
-            (
-                second(r#"{"url":"http://h/b","headers":{"a b":"c"}}"#),
-                "manifest: files[1].headers",
-            ),
-            (
-                second(r#"{"url":"http://h/b","sise":1}"#),
-                "manifest: files[1].sise: unknown field",
-            ),
+            (second(r#"{"url":"http://h/b","mirrors":[1]}"#), "manifest: files[1].mirrors[0]: inv"),
+            (second(r#"{"url":"http://h/b","headers":{"a b":"c"}}"#), "manifest: files[1].headers"),
+            (second(r#"{"url":"http://h/b","sise":1}"#), "manifest: files[1].sise: unknown field"),
             (second(r"{}"), "manifest: files[1]: missing field `url`"),
-            (
-                r#"{"base":"x","files":[]}"#.to_owned(),
-                "manifest: base: \"x\" is no URL",
-            ),
-            (
-                r#"{"file":[]}"#.to_owned(),
-                "manifest: file: unknown field `file`",
-            ),
-            (
-                r#"{"files":[]} x"#.to_owned(),
-                "manifest: trailing characters",
-            ),
+            (r#"{"base":"x","files":[]}"#.to_owned(), "manifest: base: \"x\" is no URL"),
+            (r#"{"file":[]}"#.to_owned(), "manifest: file: unknown field `file`"),
+            (r#"{"files":[]} x"#.to_owned(), "manifest: trailing characters"),
             ("{".to_owned(), "manifest: EOF"),
             (r#"{"files":[{"url""#.to_owned(), "manifest: files[0]: EOF"),
         ] {
             let error = parse(&text, None).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage);
-            assert!(
-                error.to_string().starts_with(message),
-                "{text} gave: {error}"
-            );
+            assert!(error.to_string().starts_with(message), "{text} gave: {error}");
         }
     }
 }

@@ -33,9 +33,7 @@ pub fn parse_list(text: &str, base: Option<&Url>) -> Result<Vec<FileSpec>> {
     if text.trim_start().starts_with('{') {
         return manifest::parse(text, base);
     }
-    let is_checksums = lines(text)
-        .next()
-        .is_some_and(|(_, line)| checksums::is_entry(line));
+    let is_checksums = lines(text).next().is_some_and(|(_, line)| checksums::is_entry(line));
     match (is_checksums, base) {
         (true, Some(base)) => checksums::parse(text, base),
         (true, None) => Err(Error::new(
@@ -48,13 +46,10 @@ pub fn parse_list(text: &str, base: Option<&Url>) -> Result<Vec<FileSpec>> {
 
 /// The lines that say something, with their numbers from 1: neither blank nor a `#` comment.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    without_byte_order_mark(text)
-        .lines()
-        .enumerate()
-        .filter_map(|(index, line)| {
-            let said = line.trim();
-            (!said.is_empty() && !said.starts_with('#')).then_some((index + 1, line))
-        })
+    without_byte_order_mark(text).lines().enumerate().filter_map(|(index, line)| {
+        let said = line.trim();
+        (!said.is_empty() && !said.starts_with('#')).then_some((index + 1, line))
+    })
 }
 
 fn without_byte_order_mark(text: &str) -> &str {
@@ -103,11 +98,7 @@ mod tests {
     #[test]
     fn a_web_page_given_as_a_list_is_refused_at_its_first_line() {
         let error = parse_list("<!DOCTYPE html>\n<p>Not found", None).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("line 1: \"<!DOCTYPE html>\" is no URL")
-        );
+        assert!(error.to_string().starts_with("line 1: \"<!DOCTYPE html>\" is no URL"));
     }
 
     proptest::proptest! {

@@ -56,10 +56,7 @@ pub(super) fn from_part(part: &str, url: &Url) -> Result<String> {
         encode(chunk.invalid(), &mut name);
     }
     check(&name, cfg!(windows)).map_err(|reason| {
-        let line = format!(
-            "{} gives no output name: {reason}; give one (out=)",
-            shown(url)
-        );
+        let line = format!("{} gives no output name: {reason}; give one (out=)", shown(url));
         Error::new(ErrorKind::Usage, line)
     })
 }
@@ -106,22 +103,13 @@ fn windows_hazard(part: &str) -> Option<String> {
     if part != "." && part.ends_with(['.', ' ']) {
         return Some("Windows names can't end in a dot or a space".to_owned());
     }
-    let stem = part
-        .split('.')
-        .next()
-        .unwrap_or(part)
-        .trim_end()
-        .to_ascii_uppercase();
-    let numbered = stem
-        .strip_prefix("COM")
-        .or_else(|| stem.strip_prefix("LPT"));
-    let device = matches!(
-        stem.as_str(),
-        "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$"
-    ) || numbered.is_some_and(|rest| {
-        let mut digits = rest.chars();
-        digits.next().is_some_and(|c| "123456789¹²³".contains(c)) && digits.next().is_none()
-    });
+    let stem = part.split('.').next().unwrap_or(part).trim_end().to_ascii_uppercase();
+    let numbered = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));
+    let device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$")
+        || numbered.is_some_and(|rest| {
+            let mut digits = rest.chars();
+            digits.next().is_some_and(|c| "123456789¹²³".contains(c)) && digits.next().is_none()
+        });
     device.then(|| format!("{stem} is a device on Windows"))
 }
 
@@ -195,11 +183,7 @@ fn merge(kept: &mut FileSpec, again: FileSpec) -> Result<()> {
         let line = format!("{} is given twice with different {what}", shown(&again.url));
         Err(Error::new(ErrorKind::Usage, line))
     };
-    if kept
-        .size
-        .zip(again.size)
-        .is_some_and(|(one, other)| one != other)
-    {
+    if kept.size.zip(again.size).is_some_and(|(one, other)| one != other) {
         return differs("sizes");
     }
     if let Some((one, other)) = kept.digest.as_ref().zip(again.digest.as_ref())

@@ -28,14 +28,8 @@ pub enum DigestAlgorithm {
 
 impl DigestAlgorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 6] = [
-        Self::Md5,
-        Self::Sha1,
-        Self::Sha256,
-        Self::Sha512,
-        Self::Blake3,
-        Self::Crc32c,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Md5, Self::Sha1, Self::Sha256, Self::Sha512, Self::Blake3, Self::Crc32c];
 
     /// The length of its digests in bytes.
     pub const fn digest_len(self) -> usize {
@@ -73,10 +67,8 @@ impl FromStr for DigestAlgorithm {
     /// Reads a name in any case, with or without hyphens: `sha-256`, `SHA256`.
     fn from_str(text: &str) -> Result<Self> {
         let bare = |name: &str| name.replace('-', "").to_ascii_lowercase();
-        Self::ALL
-            .into_iter()
-            .find(|algorithm| bare(algorithm.name()) == bare(text))
-            .ok_or_else(|| {
+        Self::ALL.into_iter().find(|algorithm| bare(algorithm.name()) == bare(text)).ok_or_else(
+            || {
                 Error::new(
                     ErrorKind::Usage,
                     format!(
@@ -85,7 +77,8 @@ impl FromStr for DigestAlgorithm {
                         Self::ALL.map(Self::name).join(", ")
                     ),
                 )
-            })
+            },
+        )
     }
 }
 
@@ -107,10 +100,7 @@ impl Digest {
         let Some((algorithm, hex)) = text.split_once('=') else {
             return Err(Error::new(
                 ErrorKind::Usage,
-                format!(
-                    "{} is no digest; write it as sha-256=HEX",
-                    names::excerpt(text)
-                ),
+                format!("{} is no digest; write it as sha-256=HEX", names::excerpt(text)),
             ));
         };
         Self::from_hex(algorithm.trim().parse()?, hex.trim())
@@ -139,9 +129,7 @@ impl Digest {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}=", self.algorithm)?;
-        self.value
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -159,10 +147,7 @@ fn decode_hex(hex: &str) -> Option<Vec<u8>> {
     if !rest.is_empty() {
         return None;
     }
-    pairs
-        .iter()
-        .map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?))
-        .collect()
+    pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
 /// One file to fetch.
@@ -314,11 +299,7 @@ mod tests {
     #[test]
     fn other_schemes_are_refused() {
         let error = FileSpec::from_url("ftp://example.org/x".parse().unwrap()).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("ftp://example.org/x: only http and https")
-        );
+        assert!(error.to_string().contains("ftp://example.org/x: only http and https"));
     }
 
     #[test]

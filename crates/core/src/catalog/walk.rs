@@ -106,10 +106,7 @@ where
     let mut walk = Walk {
         options,
         seen: HashSet::from([root.clone()]),
-        next_level: vec![Directory {
-            url: root,
-            path: String::new(),
-        }],
+        next_level: vec![Directory { url: root, path: String::new() }],
         files: Vec::new(),
     };
     for level in 1.. {
@@ -124,8 +121,7 @@ where
         let mut pages = stream::iter(directories)
             .map(|directory| async move {
                 let page = fetch(directory.url.clone()).await;
-                page.map_err(|error| naming(&directory.url, error))
-                    .map(|page| (directory, page))
+                page.map_err(|error| naming(&directory.url, error)).map(|page| (directory, page))
             })
             .buffered(PAGES_IN_FLIGHT);
         while let Some((directory, page)) = pages.try_next().await? {
@@ -155,10 +151,7 @@ impl Walk<'_> {
                 self.note_directory(level, entry.url, path);
             } else if self.options.takes_file(&path) {
                 let spec = FileSpec::with_name(entry.url, path)?;
-                self.files.push(FileSpec {
-                    size_hint: entry.size_hint,
-                    ..spec
-                });
+                self.files.push(FileSpec { size_hint: entry.size_hint, ..spec });
             }
         }
         Ok(())
@@ -167,10 +160,7 @@ impl Walk<'_> {
     fn note_directory(&mut self, level: u32, url: Url, path: String) {
         let wanted = self.options.reads_below(level) && !self.options.exclude.matches(&path);
         if wanted && self.seen.insert(url.clone()) {
-            self.next_level.push(Directory {
-                url,
-                path: path + "/",
-            });
+            self.next_level.push(Directory { url, path: path + "/" });
         }
     }
 }
@@ -186,11 +176,7 @@ fn too_deep(url: &Url) -> Error {
 /// `error` with the page's URL, unless it names it already.
 fn naming(url: &Url, error: Error) -> Error {
     let url = shown(url);
-    if error.to_string().contains(&url) {
-        error
-    } else {
-        error.prefixed(&url)
-    }
+    if error.to_string().contains(&url) { error } else { error.prefixed(&url) }
 }
 
 #[cfg(test)]

@@ -54,31 +54,42 @@ impl Engine {
                     .iter()
                     .find(|a| a.classes.contains(entry.class))
                     .map_or(1, |a| a.parameters.pipelining.clamp(1, STREAMS_PER_CONNECTION));
-                if self.origins[entry.origin.0 as usize].multiplexes { 1.0 / f64::from(pipelining) } else { 1.0 }
+                if self.origins[entry.origin.0 as usize].multiplexes {
+                    1.0 / f64::from(pipelining)
+                } else {
+                    1.0
+                }
             })
             .sum()
     }
 
     /// Takes the next waiting file of `classes`, larger ones first, into transfer.
     fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
-        let most_files = self.config.limits.max_files.map_or(usize::MAX, |most| most.max(1) as usize);
+        let most_files =
+            self.config.limits.max_files.map_or(usize::MAX, |most| most.max(1) as usize);
         if self.active.len() >= most_files {
             return false;
         }
-        let (files, origins, total) = (&self.files, &self.origins, self.config.limits.max_connections);
+        let (files, origins, total) =
+            (&self.files, &self.origins, self.config.limits.max_connections);
         let in_use: u32 = origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum();
         let may_start = |id: OriginId| {
             let origin = &origins[id.0 as usize];
             origin.streams < origin.stream_budget(now) && (origin.multiplexes || in_use < total)
         };
         // Files that wait for their name to be looked at will be streams in a moment.
-        let opening = self.active.iter().filter(|id| files[id.index()].state == State::Opening).count() as u32;
+        let opening =
+            self.active.iter().filter(|id| files[id.index()].state == State::Opening).count()
+                as u32;
         if opening + in_use >= total {
             return false;
         }
-        let next = SizeClass::ALL.into_iter().rev().filter(|class| classes.contains(*class)).find_map(|class| {
-            self.waiting.pop(class, may_start, |file| files[file.index()].outstanding())
-        });
+        let next =
+            SizeClass::ALL.into_iter().rev().filter(|class| classes.contains(*class)).find_map(
+                |class| {
+                    self.waiting.pop(class, may_start, |file| files[file.index()].outstanding())
+                },
+            );
         let Some(file) = next else { return false };
         self.active.insert(file);
         let entry = &mut self.files[file.index()];
@@ -97,7 +108,10 @@ impl Engine {
     fn start_streams(&mut self, now: Timestamp, allocations: &[Allocation]) {
         let files: Vec<FileId> = self.active.iter().copied().collect();
         let parallelism = |classes: SizeClass| {
-            allocations.iter().find(|a| a.classes.contains(classes)).map_or(1, |a| a.parameters.parallelism)
+            allocations
+                .iter()
+                .find(|a| a.classes.contains(classes))
+                .map_or(1, |a| a.parameters.parallelism)
         };
         for file in &files {
             let entry = &self.files[file.index()];
@@ -158,13 +172,16 @@ impl Engine {
             // The first split of a probe deals even shares; later ones take halves.
             if streams == 1 && entry.ranges.gaps().is_empty() && parts > 2 {
                 let probe = entry.ranges.stream_ids().next();
-                let cut = probe.and_then(|id| Some((id, entry.ranges.cut_to_share(id, parts, floor)?)));
+                let cut =
+                    probe.and_then(|id| Some((id, entry.ranges.cut_to_share(id, parts, floor)?)));
                 if let Some((stream, end)) = cut {
                     self.actions.push(Action::Cut { stream, end });
                 }
             }
             let sharers = parts.saturating_sub(streams).max(1);
-            let Some(assignment) = entry.ranges.assign(stream, sharers, floor) else { return false };
+            let Some(assignment) = entry.ranges.assign(stream, sharers, floor) else {
+                return false;
+            };
             if let Some((victim, end)) = assignment.cut {
                 self.actions.push(Action::Cut { stream: victim, end });
             }
@@ -201,7 +218,8 @@ impl Engine {
         };
         let origin = entry.origin;
         self.note_activity(now);
-        self.streams.insert(stream, Stream { file, origin, whole, has_head: false, last_activity: now });
+        self.streams
+            .insert(stream, Stream { file, origin, whole, has_head: false, last_activity: now });
         self.origin(origin).streams += 1;
         self.totals.requests += 1;
         self.actions.push(Action::Fetch(fetch));
@@ -219,6 +237,10 @@ impl super::OriginState {
     /// Streams that may be in flight at `now`.
     fn stream_budget(&self, now: Timestamp) -> u32 {
         let connections = self.budget.allowed(now);
-        if self.multiplexes { connections.saturating_mul(STREAMS_PER_CONNECTION) } else { connections }
+        if self.multiplexes {
+            connections.saturating_mul(STREAMS_PER_CONNECTION)
+        } else {
+            connections
+        }
     }
 }

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::UserLimits;
 use crate::catalog::FileSpec;
-use crate::connection::Origin;
+use crate::connection::{Origin, Protocol};
 use crate::{Error, ErrorKind};
 
 /// A file by its number in the list.
@@ -24,25 +24,6 @@ impl FileId {
     /// Its position in the list, from zero.
     pub const fn index(self) -> usize {
         self.0 as usize
-    }
-}
-
-/// How a response came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// One request a connection at a time.
-    Http11,
-    /// Many requests share a connection.
-    Http2,
-}
-
-impl Protocol {
-    /// `h1` or `h2`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http11 => "http/1.1",
-            Self::Http2 => "h2",
-        }
     }
 }
 
@@ -68,6 +49,8 @@ pub struct Head {
     pub modified: Option<SystemTime>,
     /// Where the response came from, after redirects.
     pub url: Url,
+    /// The origin of `url`.
+    pub origin: Origin,
     /// How it came.
     pub protocol: Protocol,
 }
@@ -234,7 +217,8 @@ pub enum Action {
     },
     /// Make a request.
     Fetch(Fetch),
-    /// Stop `stream` at `end`: others bring the rest.
+    /// Stop `stream` at `end`: others bring the rest. An end later than the one before takes it
+    /// back.
     Cut {
         /// The stream.
         stream: StreamId,

@@ -34,14 +34,17 @@ impl Engine {
             ErrorKind::Overloaded => retry.attempts.saturating_mul(OVERLOAD_PATIENCE),
             _ => retry.attempts,
         };
-        let asks_too_much = failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
+        let asks_too_much =
+            failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
         if !failure.kind.is_retryable() || entry.failures >= patience || asks_too_much {
             let failure = self.explain(failure, file, asks_too_much);
             self.give_up(file, failure);
             return;
         }
         let failures = entry.failures;
-        let pause = retry.delay(failures, &mut self.jitter).max(failure.retry_after.unwrap_or(Duration::ZERO));
+        let pause = retry
+            .delay(failures, &mut self.jitter)
+            .max(failure.retry_after.unwrap_or(Duration::ZERO));
         self.totals.retries += 1;
         self.hold(now + pause, file);
     }
@@ -49,7 +52,8 @@ impl Engine {
     fn explain(&self, mut failure: Failure, file: FileId, asks_too_much: bool) -> Failure {
         let attempts = self.files[file.index()].failures;
         if asks_too_much {
-            failure.message = format!("{} (the server asks for too long a wait; rerun later)", failure.message);
+            failure.message =
+                format!("{} (the server asks for too long a wait; rerun later)", failure.message);
         } else if failure.kind.is_retryable() && attempts > 1 {
             failure.message = format!("{} (after {attempts} attempts)", failure.message);
         }
@@ -60,7 +64,6 @@ impl Engine {
     fn hold(&mut self, at: Timestamp, file: FileId) {
         let entry = &mut self.files[file.index()];
         entry.not_before = Some(at);
-        // What a server without ranges sent so far will all be sent again.
         if entry.ranges.streams() == 0 && entry.state == State::Active {
             entry.state = State::Delayed;
             self.active.remove(&file);
@@ -73,11 +76,18 @@ impl Engine {
         while let Some((at, file)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
             self.delayed.remove(&(at, file));
             self.enqueue(file);
-            self.redecide_if_drained();
+            self.redecide = true;
+            self.refill = true;
         }
     }
 
-    fn note_overload(&mut self, now: Timestamp, origin: OriginId, failure: &Failure, has_head: bool) {
+    fn note_overload(
+        &mut self,
+        now: Timestamp,
+        origin: OriginId,
+        failure: &Failure,
+        has_head: bool,
+    ) {
         let longest = self.config.retry.longest_retry_after;
         let pause = failure.retry_after.filter(|pause| *pause <= longest);
         let state = self.origin(origin);
@@ -110,10 +120,18 @@ impl Engine {
     }
 
     fn give_up_origin(&mut self, origin: OriginId, failure: &Failure) {
-        let in_transfer: Vec<FileId> =
-            self.active.iter().copied().filter(|id| self.files[id.index()].origin == origin).collect();
-        let later: Vec<_> =
-            self.delayed.iter().copied().filter(|(_, id)| self.files[id.index()].origin == origin).collect();
+        let in_transfer: Vec<FileId> = self
+            .active
+            .iter()
+            .copied()
+            .filter(|id| self.files[id.index()].origin == origin)
+            .collect();
+        let later: Vec<_> = self
+            .delayed
+            .iter()
+            .copied()
+            .filter(|(_, id)| self.files[id.index()].origin == origin)
+            .collect();
         for (at, file) in later {
             self.delayed.remove(&(at, file));
             self.give_up(file, failure.clone());

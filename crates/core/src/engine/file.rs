@@ -8,8 +8,8 @@ use pelton_algos::sizes::{GroupId, SizeModel};
 use pelton_algos::time::Timestamp;
 use url::Url;
 
-use super::event::{Existing, Resumable, Validator};
 use super::OriginId;
+use super::event::{Existing, Resumable, Validator};
 use crate::catalog::FileSpec;
 
 /// A file whose size nothing tells: about the mean object of the web, so that it is planned as one
@@ -125,6 +125,10 @@ impl Entry {
         let validator = self.validator.clone()?;
         let told_apart = validator.etag.is_some() || validator.last_modified.is_some();
         let done: Vec<_> = self.ranges.done().collect();
-        (told_apart && self.takes_ranges && !done.is_empty()).then_some(Resumable { size, validator, done })
+        (told_apart && self.takes_ranges && !done.is_empty()).then_some(Resumable {
+            size,
+            validator,
+            done,
+        })
     }
 }

@@ -15,7 +15,7 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use pelton_algos::cluster::{Boundaries, ClusterConfig, SizeClass};
@@ -30,7 +30,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
 pub use event::{
-    Action, Event, Existing, Failure, Fetch, FileId, Head, Opened, Outcome, Protocol, Resumable, Validator,
+    Action, Event, Existing, Failure, Fetch, FileId, Head, Opened, Outcome, Resumable, Validator,
 };
 use file::{Entry, State};
 pub use plan::ClusterUse;
@@ -148,12 +148,21 @@ pub struct Totals {
     pub retries: u64,
 }
 
+/// The model that predicts joules for the policy.
+struct Model(Box<dyn EnergyModel + Send>);
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EnergyModel")
+    }
+}
+
 /// Decides what to transfer next.
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
     policy: Box<dyn Policy>,
-    energy_model: Box<dyn EnergyModel + Send>,
+    energy_model: Model,
     link: LinkEstimator,
     goodput: BitRate,
     growth: ChannelGrowth,
@@ -171,12 +180,14 @@ pub struct Engine {
     streams: BTreeMap<StreamId, Stream>,
     next_stream: u64,
     origins: Vec<OriginState>,
-    origin_ids: BTreeMap<Origin, OriginId>,
+    origin_ids: HashMap<Origin, OriginId>,
 
     decision: Option<Decision>,
     /// What the present decision was made for.
     decided_for: Option<LinkEstimate>,
     redecide: bool,
+    /// Lanes or streams may have become free.
+    refill: bool,
     energy: Option<Joules>,
     /// Files that wait for [`Event::Finished`].
     finishing: u32,
@@ -194,11 +205,14 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         let ceiling = config.limits.max_files.unwrap_or(config.limits.max_connections);
         Self {
-            growth: ChannelGrowth::new(DEFAULT_CHANNELS, ceiling.min(config.limits.max_connections)),
+            growth: ChannelGrowth::new(
+                DEFAULT_CHANNELS,
+                ceiling.min(config.limits.max_connections),
+            ),
             jitter: Jitter::new(config.seed),
             config,
             policy,
-            energy_model: Box::new(ConstantPower::default()),
+            energy_model: Model(Box::new(ConstantPower::default())),
             link,
             goodput: BitRate::ZERO,
             sizes: SizeModel::default(),
@@ -212,10 +226,11 @@ impl Engine {
             streams: BTreeMap::new(),
             next_stream: 0,
             origins: Vec::new(),
-            origin_ids: BTreeMap::new(),
+            origin_ids: HashMap::new(),
             decision: None,
             decided_for: None,
             redecide: true,
+            refill: true,
             energy: None,
             finishing: 0,
             totals: Totals::default(),
@@ -229,12 +244,14 @@ impl Engine {
     /// The same engine with a model that predicts joules for its policy.
     #[must_use]
     pub fn with_energy_model(mut self, model: Box<dyn EnergyModel + Send>) -> Self {
-        self.energy_model = model;
+        self.energy_model = Model(model);
         self
     }
 
     /// Takes note of `event` at `now` and returns what has to be done.
     pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Action> {
+        // Bytes, readings and round trips are many and free no lane; all else may.
+        self.refill |= !matches!(event, Event::Data { .. } | Event::Rtt(_) | Event::Energy(_));
         match event {
             Event::Files(specs) => self.on_files(specs),
             Event::ListEnded => self.list_ended = true,
@@ -245,16 +262,17 @@ impl Engine {
             Event::Finished { file, result } => self.on_finished(file, result),
             Event::Rtt(rtt) => self.link.on_rtt(now, rtt),
             Event::Energy(total) => self.energy = Some(total),
-            Event::Timeout => {}
+            Event::Timeout => self.drop_stalled(now),
             Event::Pause => self.on_pause(now),
             Event::Resume => self.paused = false,
             Event::SetLimits(limits) => self.on_limits(limits),
             Event::Cancel => self.on_cancel(now),
         }
-        self.drop_stalled(now);
         self.wake_delayed(now);
         self.decide_if_due(now);
-        self.fill(now);
+        if std::mem::take(&mut self.refill) {
+            self.fill(now);
+        }
         if self.is_over() {
             self.actions.push(Action::Done);
         }
@@ -263,7 +281,8 @@ impl Engine {
 
     /// When [`Event::Timeout`] is due if nothing else happens.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let stall = self.streams.values().map(|s| s.last_activity + self.config.stall_timeout).min();
+        let stall =
+            self.streams.values().map(|s| s.last_activity + self.config.stall_timeout).min();
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
         let held = self.active.iter().filter_map(|id| self.files[id.index()].not_before).min();
@@ -275,7 +294,8 @@ impl Engine {
 
     /// What the run has done so far.
     pub fn totals(&self) -> Totals {
-        let active: Bytes = self.active.iter().map(|id| Bytes(self.files[id.index()].outstanding())).sum();
+        let active: Bytes =
+            self.active.iter().map(|id| Bytes(self.files[id.index()].outstanding())).sum();
         Totals {
             expected: self.totals.delivered + self.waiting.bytes() + active,
             delivered: self.totals.delivered,
@@ -341,7 +361,10 @@ impl Engine {
 
     fn on_files(&mut self, specs: Vec<FileSpec>) {
         for spec in specs {
-            let origin = self.origin_id(&Origin::of(&spec.url));
+            let (origin, unusable) = match Origin::of(&spec.url) {
+                Ok(origin) => (self.origin_id(&origin), None),
+                Err(error) => (OriginId(0), Some(Failure::from(error))),
+            };
             let group = self.sizes.group_of(spec.url.path());
             let id = FileId::new(self.files.len());
             if let Some(size) = spec.size.or(spec.size_hint) {
@@ -349,7 +372,10 @@ impl Engine {
             }
             self.files.push(Entry::new(spec, origin, group));
             self.totals.files += 1;
-            self.enqueue(id);
+            match unusable {
+                None => self.enqueue(id),
+                Some(failure) => self.give_up(id, failure),
+            }
         }
         self.waiting.put_samples_first(&self.files);
         self.redecide = true;
@@ -394,7 +420,8 @@ impl Engine {
 
     fn on_limits(&mut self, limits: UserLimits) {
         self.config.limits = limits;
-        let ceiling = limits.max_files.unwrap_or(limits.max_connections).min(limits.max_connections);
+        let ceiling =
+            limits.max_files.unwrap_or(limits.max_connections).min(limits.max_connections);
         self.growth.set_ceiling(ceiling);
         for origin in &mut self.origins {
             origin.budget.set_ceiling(limits.max_connections_per_origin);

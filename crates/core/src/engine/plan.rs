@@ -75,8 +75,10 @@ impl Engine {
     /// What a decision has to keep to at present.
     pub fn limits(&self) -> Limits {
         let user = self.config.limits;
-        let capacity: u32 = self.origins.iter().fold(0, |sum, o| sum.saturating_add(o.budget.capacity()));
-        let capacity = if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
+        let capacity: u32 =
+            self.origins.iter().fold(0, |sum, o| sum.saturating_add(o.budget.capacity()));
+        let capacity =
+            if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
         let max_connections = user.max_connections.min(capacity).max(1);
         Limits {
             max_channels: self.growth.channels().min(max_connections),
@@ -88,7 +90,8 @@ impl Engine {
 
     /// Two stream windows: a range below that ends before its stream has reached its rate.
     pub(super) fn split_floor(&self) -> Bytes {
-        let measured = || Bytes(self.link.estimate().stream_window.0.saturating_mul(2)).max(SPLIT_FLOOR);
+        let measured =
+            || Bytes(self.link.estimate().stream_window.0.saturating_mul(2)).max(SPLIT_FLOOR);
         self.config.limits.split_floor.unwrap_or_else(measured)
     }
 
@@ -149,14 +152,16 @@ impl Engine {
             limits: self.limits(),
             delivered: self.totals.delivered,
             energy: self.energy,
-            energy_model: &*self.energy_model,
+            energy_model: &*self.energy_model.0,
         };
         let decision = self.policy.decide(now, &observation);
         self.decided_for = Some(link);
-        let same = self.decision.as_ref().is_some_and(|before| before.allocations == decision.allocations);
+        let same =
+            self.decision.as_ref().is_some_and(|before| before.allocations == decision.allocations);
         if !same {
             self.actions.push(Action::Decided(decision.clone()));
         }
+        self.refill = true;
         self.decision = Some(decision);
         self.announce_connections();
     }
@@ -205,7 +210,11 @@ impl Engine {
             let open = if files == 0 { 0 } else { streams.min(limit) };
             if state.told != Some((limit, open)) {
                 state.told = Some((limit, open));
-                self.actions.push(Action::Connections { origin: state.origin.clone(), limit, open });
+                self.actions.push(Action::Connections {
+                    origin: state.origin.clone(),
+                    limit,
+                    open,
+                });
             }
         }
     }

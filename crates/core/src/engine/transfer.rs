@@ -4,10 +4,11 @@ use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
-use super::event::{Action, Existing, Failure, FileId, Head, Opened, Outcome, Protocol};
+use super::event::{Action, Existing, Failure, FileId, Head, Opened, Outcome};
 use super::file::{OpenedAs, State};
-use super::{Engine, Origin};
+use super::{Engine, OriginId};
 use crate::ErrorKind;
+use crate::connection::Protocol;
 
 /// A server whose file changes more often than this during one run is given up.
 const MOST_RESTARTS: u32 = 3;
@@ -41,7 +42,7 @@ impl Engine {
         known.has_head = true;
         known.last_activity = now;
         let (file, whole, old_origin) = (known.file, known.whole, known.origin);
-        let answered_by = self.origin_id(&Origin::of(&head.url));
+        let answered_by = self.origin_id(&head.origin);
         if answered_by != old_origin {
             self.move_stream(stream, old_origin, answered_by);
         }
@@ -60,7 +61,8 @@ impl Engine {
             return;
         }
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
-            let same = head.total == Some(existing.size) && same_second(existing.modified, head.modified);
+            let same =
+                head.total == Some(existing.size) && same_second(existing.modified, head.modified);
             if same {
                 self.keep_existing(file, existing.size);
                 return;
@@ -95,7 +97,7 @@ impl Engine {
         entry.expected = expected;
     }
 
-    fn move_stream(&mut self, stream: StreamId, from: super::OriginId, to: super::OriginId) {
+    fn move_stream(&mut self, stream: StreamId, from: OriginId, to: OriginId) {
         self.origin(from).streams = self.origin(from).streams.saturating_sub(1);
         self.origin(to).streams += 1;
         if let Some(known) = self.streams.get_mut(&stream) {
@@ -104,7 +106,7 @@ impl Engine {
         self.redecide = true;
     }
 
-    fn note_answer(&mut self, now: Timestamp, origin: super::OriginId, protocol: Protocol) {
+    fn note_answer(&mut self, now: Timestamp, origin: OriginId, protocol: Protocol) {
         let origin = self.origin(origin);
         let multiplexes = protocol == Protocol::Http2;
         let news = !origin.ever_answered || origin.multiplexes != multiplexes;
@@ -142,7 +144,8 @@ impl Engine {
                 }
                 let unfinished = in_flight.and_then(|s| s.remaining()).is_some_and(|left| left > 0);
                 if unfinished {
-                    let message = format!("{}: the body ended early", self.files[file.index()].url());
+                    let message =
+                        format!("{}: the body ended early", self.files[file.index()].url());
                     self.on_failure(now, ended, Failure::new(ErrorKind::ShortBody, message));
                     return;
                 }
@@ -171,7 +174,7 @@ impl Engine {
         }
     }
 
-    fn note_answer_of(&mut self, now: Timestamp, origin: super::OriginId) {
+    fn note_answer_of(&mut self, now: Timestamp, origin: OriginId) {
         let origin = self.origin(origin);
         origin.ever_answered = true;
         origin.connect_failures = 0;
@@ -184,20 +187,19 @@ impl Engine {
     fn on_range_ignored(&mut self, file: FileId) {
         let entry = &mut self.files[file.index()];
         entry.takes_ranges = false;
-        let from_start = entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(|s| s.whole));
+        let from_start =
+            entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(|s| s.whole));
         let Some(survivor) = from_start else {
             self.restart(file);
             return;
         };
         let others: Vec<StreamId> =
             entry.ranges.stream_ids().filter(|id| *id != survivor).collect();
-        let extended = entry.ranges.extend_to_end(survivor);
         for stream in others {
             self.abort(stream);
         }
-        match extended {
+        match self.files[file.index()].ranges.leave_to(survivor) {
             Some(end) => self.actions.push(Action::Cut { stream: survivor, end }),
-            // It has passed its cut end and stopped: its connection is gone.
             None => self.restart(file),
         }
     }
@@ -276,7 +278,9 @@ impl Engine {
 fn size_conflict(listed: Option<u64>, stated: Option<u64>, url: &url::Url) -> Option<Failure> {
     let (listed, stated) = (listed?, stated?);
     (listed != stated).then(|| {
-        let message = format!("{url}: the list says {listed} bytes, the server has {stated}; update the list");
+        let message = format!(
+            "{url}: the list says {listed} bytes, the server has {stated}; update the list"
+        );
         Failure::new(ErrorKind::Checksum, message)
     })
 }

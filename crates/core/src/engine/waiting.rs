@@ -43,8 +43,10 @@ impl Waiting {
         bytes_of: impl Fn(FileId) -> u64,
     ) -> Option<FileId> {
         let range = (class, OriginId(0))..=(class, OriginId(u32::MAX));
-        let (_, queue) =
-            self.queues.range_mut(range).find(|((_, origin), queue)| !queue.is_empty() && may_start(*origin))?;
+        let (_, queue) = self
+            .queues
+            .range_mut(range)
+            .find(|((_, origin), queue)| !queue.is_empty() && may_start(*origin))?;
         let file = queue.pop_front()?;
         let count = &mut self.counts[class as usize];
         count.files -= 1;
@@ -55,7 +57,8 @@ impl Waiting {
     /// Takes out every file: to cluster them anew, or to give up those of one origin.
     pub(super) fn drain(&mut self) -> Vec<FileId> {
         self.counts = Default::default();
-        let mut files: Vec<FileId> = std::mem::take(&mut self.queues).into_values().flatten().collect();
+        let mut files: Vec<FileId> =
+            std::mem::take(&mut self.queues).into_values().flatten().collect();
         files.sort_unstable();
         files
     }
@@ -65,7 +68,11 @@ impl Waiting {
     }
 
     pub(super) fn of_origin(&self, origin: OriginId) -> usize {
-        SizeClass::ALL.iter().filter_map(|class| self.queues.get(&(*class, origin))).map(VecDeque::len).sum()
+        SizeClass::ALL
+            .iter()
+            .filter_map(|class| self.queues.get(&(*class, origin)))
+            .map(VecDeque::len)
+            .sum()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -14,10 +14,8 @@ fn read(sample: &str) -> Vec<ListingEntry> {
 }
 
 fn page(links: &[&str]) -> Vec<u8> {
-    let links: Vec<String> = links
-        .iter()
-        .map(|href| format!("<a href=\"{href}\">x</a> 1\n"))
-        .collect();
+    let links: Vec<String> =
+        links.iter().map(|href| format!("<a href=\"{href}\">x</a> 1\n")).collect();
     let links = links.concat();
     format!("<title>Index of /data/</title><pre>{links}</pre>").into_bytes()
 }
@@ -74,16 +72,9 @@ fn every_server_shows_the_same_folder() {
         ("python", Sizes::Absent, true),
     ] {
         let entries = read(&format!("{server}-data"));
-        let expected: Vec<_> = FOLDER
-            .iter()
-            .filter(|(name, _)| shows_hidden || !name.starts_with('.'))
-            .collect();
-        assert_eq!(
-            entries.len(),
-            expected.len(),
-            "{server}: {:?}",
-            names_of(&entries)
-        );
+        let expected: Vec<_> =
+            FOLDER.iter().filter(|(name, _)| shows_hidden || !name.starts_with('.')).collect();
+        assert_eq!(entries.len(), expected.len(), "{server}: {:?}", names_of(&entries));
         for (name, size) in expected {
             let entry = entries.iter().find(|entry| entry.name == *name);
             let entry = entry.unwrap_or_else(|| panic!("{server} lacks {name:?}"));
@@ -112,14 +103,8 @@ fn urls_lead_back_to_the_files() {
             entry.url.as_str().replace("%26", "&")
         };
         assert_eq!(url_of("100%.txt"), "http://127.0.0.1:8080/data/100%25.txt");
-        assert_eq!(
-            url_of("sub dir & more"),
-            "http://127.0.0.1:8080/data/sub%20dir%20&%20more/"
-        );
-        assert_eq!(
-            url_of("hash#tag.txt"),
-            "http://127.0.0.1:8080/data/hash%23tag.txt"
-        );
+        assert_eq!(url_of("sub dir & more"), "http://127.0.0.1:8080/data/sub%20dir%20&%20more/");
+        assert_eq!(url_of("hash#tag.txt"), "http://127.0.0.1:8080/data/hash%23tag.txt");
         assert_eq!(
             url_of("%2e%2e%2fdouble.txt"),
             "http://127.0.0.1:8080/data/%252e%252e%252fdouble.txt"
@@ -143,11 +128,7 @@ fn an_empty_directory_is_a_listing_without_entries() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/listings");
         let body = std::fs::read(format!("{folder}/{server}-empty.html")).unwrap();
         let base = "http://127.0.0.1:8080/empty/".parse().unwrap();
-        assert_eq!(
-            parse(&base, Some("text/html"), &body).unwrap(),
-            [],
-            "{server}"
-        );
+        assert_eq!(parse(&base, Some("text/html"), &body).unwrap(), [], "{server}");
     }
 }
 
@@ -199,14 +180,7 @@ fn hostile_links_stay_one_safe_part() {
     ]);
     let entries = parse(&base(), None, &body).unwrap();
     let names = names_of(&entries);
-    let safe = [
-        "..%2F..%2Fetc%2Fpasswd",
-        "..%2Fx",
-        "..%5Cx",
-        "%00",
-        "a%0Ab",
-        "%2Fetc",
-    ];
+    let safe = ["..%2F..%2Fetc%2Fpasswd", "..%2Fx", "..%5Cx", "%00", "a%0Ab", "%2Fetc"];
     assert_eq!(names, safe);
     names.into_iter().for_each(assert_safe);
 }
@@ -228,51 +202,27 @@ fn the_directory_of_a_page_without_a_slash_is_the_one_it_is_in() {
 #[test]
 fn other_pages_are_no_listings() {
     for (content_type, body) in [
-        (
-            Some("application/octet-stream"),
-            "<title>Index of /</title>",
-        ),
+        (Some("application/octet-stream"), "<title>Index of /</title>"),
         (Some("text/plain"), "<title>Index of /</title>"),
         (Some("text/html"), "<title>Welcome</title><a href=a>a</a>"),
-        (
-            Some("text/html"),
-            "<title>Index of Economic Freedom</title>",
-        ),
+        (Some("text/html"), "<title>Index of Economic Freedom</title>"),
         (Some("text/html"), "<p>Index of /</p>"),
-        (
-            None,
-            "Served with <a href='https://caddyserver.com'>Caddy</a>",
-        ),
+        (None, "Served with <a href='https://caddyserver.com'>Caddy</a>"),
         (None, "\u{0}\u{1}\u{2}"),
         (None, ""),
     ] {
         let error = parse(&base(), content_type, body.as_bytes()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Listing);
         let line = error.to_string();
-        assert!(
-            line.starts_with("http://127.0.0.1:8080/data/ is no directory listing"),
-            "{line}"
-        );
-        assert!(
-            line.contains("without the trailing /, or a list with -i"),
-            "{line}"
-        );
+        assert!(line.starts_with("http://127.0.0.1:8080/data/ is no directory listing"), "{line}");
+        assert!(line.contains("without the trailing /, or a list with -i"), "{line}");
     }
 }
 
 #[test]
 fn content_types_of_html_with_parameters_and_case() {
-    for content_type in [
-        "text/html",
-        "Text/HTML; charset=UTF-8",
-        "application/xhtml+xml ;a=b",
-    ] {
-        assert_eq!(
-            parse(&base(), Some(content_type), &page(&["a"]))
-                .unwrap()
-                .len(),
-            1
-        );
+    for content_type in ["text/html", "Text/HTML; charset=UTF-8", "application/xhtml+xml ;a=b"] {
+        assert_eq!(parse(&base(), Some(content_type), &page(&["a"])).unwrap().len(), 1);
     }
 }
 
@@ -299,10 +249,7 @@ fn sizes_are_found_between_dates_and_descriptions() {
 #[test]
 fn entities_are_replaced_and_others_kept() {
     assert_eq!(unescape("a&amp;b&#39;c&#x2F;&quot;"), "a&b'c/\"");
-    assert_eq!(
-        unescape("&amp;amp; & &; &nope; &#xD800; &#;"),
-        "&amp; & &; &nope; &#xD800; &#;"
-    );
+    assert_eq!(unescape("&amp;amp; & &; &nope; &#xD800; &#;"), "&amp; & &; &nope; &#xD800; &#;");
 }
 
 proptest! {

@@ -15,25 +15,12 @@ fn named(url_text: &str, name: &str) -> FileSpec {
 pub(in crate::catalog) fn assert_safe(name: &str) {
     let directory = std::path::Path::new("out");
     let joined = directory.join(name);
-    assert!(
-        joined.starts_with(directory) && joined != directory,
-        "{name:?} leaves the directory"
-    );
+    assert!(joined.starts_with(directory) && joined != directory, "{name:?} leaves the directory");
     for component in std::path::Path::new(name).components() {
-        assert!(
-            matches!(component, std::path::Component::Normal(_)),
-            "{name:?}"
-        );
+        assert!(matches!(component, std::path::Component::Normal(_)), "{name:?}");
     }
-    assert!(
-        !name.contains(['\\', '\0']) && !name.chars().any(char::is_control),
-        "{name:?}"
-    );
-    assert!(
-        name.split('/')
-            .all(|part| !part.is_empty() && part.len() <= 255),
-        "{name:?}"
-    );
+    assert!(!name.contains(['\\', '\0']) && !name.chars().any(char::is_control), "{name:?}");
+    assert!(name.split('/').all(|part| !part.is_empty() && part.len() <= 255), "{name:?}");
 }
 
 #[test]
@@ -56,10 +43,7 @@ fn url_paths_give_their_last_part() {
 #[test]
 fn encoded_traversal_stays_one_part() {
     for (text, name) in [
-        (
-            "http://h/a/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
-            "..%2F..%2Fetc%2Fpasswd",
-        ),
+        ("http://h/a/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%2F..%2Fetc%2Fpasswd"),
         ("http://h/a/..%2fx", "..%2Fx"),
         ("http://h/a/%2Fetc", "%2Fetc"),
         ("http://h/a/..%5c..%5cx", "..%5C..%5Cx"),
@@ -81,10 +65,7 @@ fn a_url_whose_name_is_too_long_is_named() {
     let error = from_url(&url(&long)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     let line = error.to_string();
-    assert!(
-        line.contains("@h/xxx") && line.contains("longer than 255 bytes"),
-        "{line}"
-    );
+    assert!(line.contains("@h/xxx") && line.contains("longer than 255 bytes"), "{line}");
     assert!(!line.contains("secret"), "{line}");
     let most = format!("http://h/{}", "%C3%BC".repeat(127));
     assert_eq!(from_url(&url(&most)).unwrap().len(), 254);
@@ -143,15 +124,7 @@ fn windows_refuses_what_it_would_not_store_as_named() {
         assert!(check(name, true).is_err(), "{name:?}");
         assert_eq!(check(name, false).unwrap(), name);
     }
-    for name in [
-        "CONSOLE",
-        "com",
-        "COM0",
-        "COM10",
-        "nullable.txt",
-        "a.con",
-        "./a",
-    ] {
+    for name in ["CONSOLE", "com", "COM0", "COM10", "nullable.txt", "a.con", "./a"] {
         assert!(check(name, true).is_ok(), "{name:?}");
     }
 }
@@ -159,23 +132,12 @@ fn windows_refuses_what_it_would_not_store_as_named() {
 #[test]
 fn one_url_given_twice_collapses_and_keeps_what_either_knows() {
     let digest = Digest::parse("crc32c=e3069283").unwrap();
-    let again = FileSpec {
-        digest: Some(digest.clone()),
-        size: Some(9),
-        ..named("http://h/a", "a")
-    };
-    let kept = collapse(vec![
-        named("http://h/a", "a"),
-        named("http://h/b", "b"),
-        again,
-    ])
-    .unwrap();
+    let again =
+        FileSpec { digest: Some(digest.clone()), size: Some(9), ..named("http://h/a", "a") };
+    let kept = collapse(vec![named("http://h/a", "a"), named("http://h/b", "b"), again]).unwrap();
     let names: Vec<&str> = kept.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(
-        (kept[0].digest.as_ref(), kept[0].size),
-        (Some(&digest), Some(9))
-    );
+    assert_eq!((kept[0].digest.as_ref(), kept[0].size), (Some(&digest), Some(9)));
 }
 
 #[test]
@@ -191,11 +153,7 @@ fn one_url_with_two_digests_is_refused() {
         ..named("http://h/a", "a")
     };
     let error = collapse(vec![with("crc32c=e3069283"), with("crc32c=e3069284")]).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("http://h/a is given twice with different digests")
-    );
+    assert!(error.to_string().contains("http://h/a is given twice with different digests"));
 }
 
 #[test]
@@ -203,10 +161,7 @@ fn two_urls_with_one_name_are_refused_with_both() {
     let error = collapse(vec![named("http://h/1/a", "a"), named("http://h/2/a", "a")]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     let line = error.to_string();
-    assert!(
-        line.contains("http://h/1/a and http://h/2/a would both write \"a\""),
-        "{line}"
-    );
+    assert!(line.contains("http://h/1/a and http://h/2/a would both write \"a\""), "{line}");
 }
 
 #[test]
@@ -215,10 +170,7 @@ fn a_file_that_is_another_ones_directory_is_refused_in_either_order() {
     for specs in [vec![file.clone(), below.clone()], vec![below, file.clone()]] {
         let line = collapse(specs).unwrap_err().to_string();
         assert!(line.contains("http://h/1 and http://h/2"), "{line}");
-        assert!(
-            line.contains("\"d/a\" would be a file and a directory"),
-            "{line}"
-        );
+        assert!(line.contains("\"d/a\" would be a file and a directory"), "{line}");
     }
     let beside = named("http://h/3", "d/a.b");
     assert_eq!(collapse(vec![file, beside]).unwrap().len(), 2);

@@ -7,17 +7,11 @@ fn root() -> Url {
 }
 
 fn page(url: Url, links: &[&str]) -> ListingPage {
-    let links: Vec<String> = links
-        .iter()
-        .map(|href| format!("<a href=\"{href}\">x</a> 5\n"))
-        .collect();
+    let links: Vec<String> =
+        links.iter().map(|href| format!("<a href=\"{href}\">x</a> 5\n")).collect();
     let links = links.concat();
     let body = format!("<title>Index of /</title><pre>{links}</pre>");
-    ListingPage {
-        url,
-        content_type: Some("text/html".into()),
-        body: body.into(),
-    }
+    ListingPage { url, content_type: Some("text/html".into()), body: body.into() }
 }
 
 /// A small tree below [`root`].
@@ -41,10 +35,7 @@ async fn names_with(options: WalkOptions) -> Vec<String> {
 }
 
 fn recursive() -> WalkOptions {
-    WalkOptions {
-        recursive: true,
-        ..WalkOptions::default()
-    }
+    WalkOptions { recursive: true, ..WalkOptions::default() }
 }
 
 #[tokio::test]
@@ -56,17 +47,7 @@ async fn without_recursion_only_the_files_of_the_level() {
 async fn recursion_keeps_the_structure_and_the_order_of_levels() {
     let files = walk(root(), &recursive(), fetch_tree).await.unwrap();
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(
-        names,
-        [
-            "x.csv",
-            "y.txt",
-            "a/1.csv",
-            "a/2.txt",
-            "b/1.csv",
-            "a/c/deep.csv"
-        ]
-    );
+    assert_eq!(names, ["x.csv", "y.txt", "a/1.csv", "a/2.txt", "b/1.csv", "a/c/deep.csv"]);
     assert_eq!(files[2].url.as_str(), "http://h/r/a/1.csv");
     assert_eq!((files[2].size, files[2].size_hint), (None, Some(5)));
 }
@@ -74,10 +55,7 @@ async fn recursion_keeps_the_structure_and_the_order_of_levels() {
 #[tokio::test]
 async fn depth_counts_levels_from_the_root() {
     for (depth, count) in [(1, 2), (2, 5), (3, 6), (9, 6)] {
-        let options = WalkOptions {
-            depth: NonZeroU32::new(depth),
-            ..recursive()
-        };
+        let options = WalkOptions { depth: NonZeroU32::new(depth), ..recursive() };
         assert_eq!(names_with(options).await.len(), count, "depth {depth}");
     }
 }
@@ -93,11 +71,8 @@ async fn globs_choose_files_and_prune_directories() {
         (&[], &["a/"], &["x.csv", "y.txt", "b/1.csv"]),
         (&["[xy].*"], &["y*"], &["x.csv"]),
     ] {
-        let options = WalkOptions {
-            include: globs(include),
-            exclude: globs(exclude),
-            ..recursive()
-        };
+        let options =
+            WalkOptions { include: globs(include), exclude: globs(exclude), ..recursive() };
         assert_eq!(names_with(options).await, names, "{include:?} {exclude:?}");
     }
 }
@@ -105,10 +80,7 @@ async fn globs_choose_files_and_prune_directories() {
 #[tokio::test]
 async fn an_excluded_directory_is_not_fetched() {
     let fetched = RefCell::new(Vec::new());
-    let options = WalkOptions {
-        exclude: Globs::parse(["a"]).unwrap(),
-        ..recursive()
-    };
+    let options = WalkOptions { exclude: Globs::parse(["a"]).unwrap(), ..recursive() };
     let fetch = async |url: Url| {
         fetched.borrow_mut().push(url.path().to_owned());
         fetch_tree(url).await
@@ -130,31 +102,22 @@ async fn pages_that_come_in_any_order_give_one_order_and_few_are_in_flight() {
     let fetch = async |url: Url| {
         now.set(now.get() + 1);
         most.set(most.get().max(now.get()));
-        let number: usize = url
-            .path()
-            .trim_matches(|c: char| !c.is_ascii_digit())
-            .parse()
-            .unwrap_or(0);
+        let number: usize =
+            url.path().trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
         for _ in 0..(number * 7) % 13 {
             tokio::task::yield_now().await;
         }
         now.set(now.get() - 1);
         if url == root() {
             let links: Vec<String> = (0..40).map(|i| format!("d{i}/")).collect();
-            Ok(page(
-                url,
-                &links.iter().map(String::as_str).collect::<Vec<_>>(),
-            ))
+            Ok(page(url, &links.iter().map(String::as_str).collect::<Vec<_>>()))
         } else {
             Ok(page(url, &["f"]))
         }
     };
     let files = walk(root(), &recursive(), fetch).await.unwrap();
     let names: Vec<String> = files.into_iter().map(|file| file.name).collect();
-    assert_eq!(
-        names,
-        (0..40).map(|i| format!("d{i}/f")).collect::<Vec<_>>()
-    );
+    assert_eq!(names, (0..40).map(|i| format!("d{i}/f")).collect::<Vec<_>>());
     assert_eq!(most.get(), PAGES_IN_FLIGHT);
 }
 
@@ -167,20 +130,12 @@ async fn a_loop_of_links_ends_in_an_error_that_says_how_to_go_on() {
     };
     let error = walk(root(), &recursive(), fetch).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Listing);
-    assert!(
-        error.to_string().contains("http://h/r/self/self/"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("http://h/r/self/self/"), "{error}");
     assert!(error.to_string().contains("--depth"), "{error}");
     assert_eq!(pages.get(), DEEPEST);
 
-    let options = WalkOptions {
-        depth: NonZeroU32::new(3),
-        ..recursive()
-    };
-    let files = walk(root(), &options, async |url| Ok(page(url, &["self/", "f"])))
-        .await
-        .unwrap();
+    let options = WalkOptions { depth: NonZeroU32::new(3), ..recursive() };
+    let files = walk(root(), &options, async |url| Ok(page(url, &["self/", "f"]))).await.unwrap();
     assert_eq!(files.len(), 3);
 }
 
@@ -192,10 +147,8 @@ async fn redirects_to_a_directory_already_read_are_not_read_again() {
         _ => Ok(page("http://h/elsewhere/".parse().unwrap(), &["g", "/r/h"])),
     };
     let files = walk(root(), &recursive(), fetch).await.unwrap();
-    let urls: Vec<(&str, &str)> = files
-        .iter()
-        .map(|file| (file.name.as_str(), file.url.path()))
-        .collect();
+    let urls: Vec<(&str, &str)> =
+        files.iter().map(|file| (file.name.as_str(), file.url.path())).collect();
     assert_eq!(urls, [("f", "/r/f"), ("moved/g", "/elsewhere/g")]);
 }
 
@@ -219,17 +172,9 @@ async fn a_failed_page_is_named_once() {
 async fn a_sub_directory_that_shows_a_page_of_its_own_is_named() {
     let fetch = async |url: Url| match url.path() {
         "/r/" => Ok(page(url, &["site/"])),
-        _ => Ok(ListingPage {
-            body: "<title>Home</title>".into(),
-            ..page(url, &[])
-        }),
+        _ => Ok(ListingPage { body: "<title>Home</title>".into(), ..page(url, &[]) }),
     };
     let error = walk(root(), &recursive(), fetch).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Listing);
-    assert!(
-        error
-            .to_string()
-            .starts_with("http://h/r/site/ is no directory listing"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("http://h/r/site/ is no directory listing"), "{error}");
 }

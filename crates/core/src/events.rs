@@ -1,0 +1,250 @@
+//! What a run tells while it goes on: the events of [`crate::Job::events`] and, one a line as
+//! JSON, of `pelton get --json`.
+//!
+//! The schema is versioned by [`SCHEMA`]; fields are added without a new version, and removed or
+//! changed only with one. Times are seconds, sizes bytes, rates bits a second, energy joules.
+
+use serde::Serialize;
+
+/// The version of the event schema, in every `plan` event.
+pub const SCHEMA: u32 = 1;
+
+/// Something that a run tells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// What will be done, before the first byte.
+    Plan(Plan),
+    /// A file's transfer begins.
+    Start(FileStart),
+    /// Channels or streams are dealt anew.
+    Decision(DecisionMade),
+    /// A file is there, or given up.
+    File(FileReport),
+    /// How far the run is; at most four a second.
+    Progress(Progress),
+    /// Everything is over.
+    Summary(Summary),
+}
+
+/// The link as it is believed to be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LinkReport {
+    /// Round-trip time, seconds.
+    pub rtt_s: f64,
+    /// Bandwidth, bits a second.
+    pub bandwidth_bps: f64,
+    /// Bandwidth-delay product, bytes.
+    pub bdp_bytes: u64,
+    /// What one stream can keep in flight, bytes.
+    pub stream_window_bytes: u64,
+}
+
+/// One cluster of files that are not finished.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClusterReport {
+    /// `small`, `medium`, `large`, or a merge such as `medium+large`.
+    pub cluster: String,
+    /// Files.
+    pub files: u64,
+    /// Bytes still to come.
+    pub bytes: u64,
+    /// Mean file size, bytes.
+    pub mean_size_bytes: u64,
+}
+
+/// What one cluster was given.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AllocationReport {
+    /// The cluster's name.
+    pub cluster: String,
+    /// Outstanding requests of one lane (HTTP/2).
+    pub pipelining: u32,
+    /// Range streams of one file.
+    pub parallelism: u32,
+    /// Files at once.
+    pub concurrency: u32,
+    /// Files in transfer when this was written.
+    pub active_files: u32,
+    /// Streams in flight when this was written.
+    pub active_streams: u32,
+}
+
+/// What will be done.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The policy's name.
+    pub policy: String,
+    /// Files in the list.
+    pub files: u64,
+    /// Files whose size nothing tells yet.
+    pub files_of_unknown_size: u64,
+    /// Bytes of the list, as far as known or predicted.
+    pub bytes: u64,
+    /// The link.
+    pub link: LinkReport,
+    /// The clusters.
+    pub clusters: Vec<ClusterReport>,
+    /// What each gets.
+    pub parameters: Vec<AllocationReport>,
+    /// Connections that the formulas asked for before the budget.
+    pub wanted_connections: u32,
+    /// Why.
+    pub reason: String,
+    /// Where joules come from, or why there are none.
+    pub energy_source: String,
+}
+
+/// A file's transfer begins.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileStart {
+    /// Since the run began, seconds.
+    pub at_s: f64,
+    /// Its name under the directory.
+    pub name: String,
+    /// Where from.
+    pub url: String,
+}
+
+/// Channels or streams are dealt anew.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DecisionMade {
+    /// Since the run began, seconds.
+    pub at_s: f64,
+    /// What each cluster gets.
+    pub allocations: Vec<AllocationReport>,
+    /// Connections that the formulas asked for before the budget.
+    pub wanted_connections: u32,
+    /// Why.
+    pub reason: String,
+    /// Goodput at that moment, bits a second.
+    pub throughput_bps: f64,
+    /// Energy so far, joules.
+    pub energy_j: Option<f64>,
+}
+
+/// Why a file was given up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorReport {
+    /// The exit code that this failure alone would give.
+    pub code: u8,
+    /// The kind by name: see [`crate::ErrorKind::name`].
+    pub kind: &'static str,
+    /// Whether a rerun may succeed.
+    pub retryable: bool,
+    /// One line for people.
+    pub message: String,
+}
+
+/// A file is there, or given up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileReport {
+    /// Since the run began, seconds.
+    pub at_s: f64,
+    /// Its name under the directory.
+    pub name: String,
+    /// Where from.
+    pub url: String,
+    /// Its size, or what of it is there, bytes.
+    pub bytes: u64,
+    /// From its first request to its end, seconds.
+    pub seconds: f64,
+    /// Connections that brought it.
+    pub connections: u32,
+    /// Protocol of its last response.
+    pub protocol: Option<String>,
+    /// Bytes that an earlier run had left.
+    pub resumed_from: u64,
+    /// It was there already and nothing was transferred.
+    pub already_there: bool,
+    /// The digest that was checked, as `algorithm=hex`.
+    pub digest: Option<String>,
+    /// Whether it is there and verified.
+    pub ok: bool,
+    /// Why it is not.
+    pub error: Option<ErrorReport>,
+}
+
+/// How far the run is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Progress {
+    /// Since the run began, seconds.
+    pub at_s: f64,
+    /// Files in the list.
+    pub files: u64,
+    /// Files that are there.
+    pub files_done: u64,
+    /// Files given up.
+    pub files_failed: u64,
+    /// Body bytes received.
+    pub bytes: u64,
+    /// Body bytes of the whole list, as far as known or predicted.
+    pub bytes_expected: u64,
+    /// Goodput over the last sample, bits a second.
+    pub throughput_bps: f64,
+    /// Energy so far, joules.
+    pub energy_j: Option<f64>,
+    /// Connections open.
+    pub connections: u32,
+    /// Files and streams in transfer by cluster.
+    pub clusters: Vec<AllocationReport>,
+    /// Files in transfer; the first few of them.
+    pub active: Vec<ActiveFile>,
+    /// Expected time to the end at this rate, seconds.
+    pub remaining_s: Option<f64>,
+}
+
+/// A file in transfer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ActiveFile {
+    /// Its name.
+    pub name: String,
+    /// Bytes that are there.
+    pub bytes: u64,
+    /// Its size, if known.
+    pub size: Option<u64>,
+}
+
+/// Everything is over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The policy's name.
+    pub policy: String,
+    /// Files in the list.
+    pub files: u64,
+    /// Files that are there.
+    pub files_done: u64,
+    /// Files given up.
+    pub files_failed: u64,
+    /// Body bytes received.
+    pub bytes: u64,
+    /// From the start to the last file's end, seconds.
+    pub seconds: f64,
+    /// `bytes` over `seconds`, bits a second.
+    pub throughput_bps: f64,
+    /// Energy of the run with its tail, joules.
+    pub energy_j: Option<f64>,
+    /// The radio's part of it.
+    pub energy_radio_j: Option<f64>,
+    /// The CPU's part of it.
+    pub energy_cpu_j: Option<f64>,
+    /// What the device draws merely for being awake.
+    pub energy_base_j: Option<f64>,
+    /// Where joules come from: `measured: ...` or `modelled: ...`.
+    pub energy_source: Option<String>,
+    /// Throughput over energy (papers/001 equation 1), bits a second a joule.
+    pub throughput_per_joule: Option<f64>,
+    /// Connections opened.
+    pub connections: u64,
+    /// Requests made.
+    pub requests: u64,
+    /// Requests made again.
+    pub retries: u64,
+    /// CPU time of this process during the run, seconds.
+    pub cpu_s: f64,
+    /// What the command exits with.
+    pub exit_code: u8,
+}
