@@ -2,8 +2,12 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
+//! | [`link`] | a shared downlink and TCP windows, in virtual time |
 
 pub mod content;
+pub mod link;
 pub mod origin;
+pub mod shaper;

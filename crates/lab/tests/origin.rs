@@ -1,5 +1,7 @@
 //! The origin as a client sees it.
 
+#![expect(clippy::unwrap_used, reason = "a test says what failed by panicking")]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

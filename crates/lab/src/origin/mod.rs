@@ -102,9 +102,11 @@ impl Origin {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let (tls, certificate_pem) = match config.tls {
-            true => tls::acceptor(config.http2).map(|(tls, pem)| (Some(tls), Some(pem)))?,
-            false => (None, None),
+        let (tls, certificate_pem) = if config.tls {
+            let (tls, pem) = tls::acceptor(config.http2)?;
+            (Some(tls), Some(pem))
+        } else {
+            (None, None)
         };
         let state = Arc::new(State::new(
             config.files,
