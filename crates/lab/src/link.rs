@@ -294,7 +294,10 @@ mod tests {
     fn the_demo_link_needs_twenty_streams() {
         let link = Link::demo();
         assert_eq!(link.bdp(), Bytes(1_250_000));
-        assert_eq!(link.stream_rate().bps().round(), 65_536.0 * 8.0 / 0.2);
+        assert_eq!(
+            link.stream_rate(),
+            Bytes(65_536) / Duration::from_millis(200)
+        );
         let second = |streams| {
             let pieces = saturate(&link, streams, Timestamp::from_millis(3000));
             arrived(

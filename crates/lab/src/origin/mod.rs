@@ -17,25 +17,25 @@
 mod behaviour;
 mod body;
 mod listing;
+mod loopback;
 mod ranges;
 mod respond;
+pub mod scripted;
 mod server;
 mod state;
 mod tls;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use http::{Method, StatusCode, Version};
 use percent_encoding::utf8_percent_encode;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
 pub use behaviour::{OriginBehaviour, Storm};
 
 use crate::content::VirtualFile;
+use loopback::Loopback;
 use server::Server;
 use state::State;
 
@@ -86,11 +86,9 @@ pub struct LogEntry {
 
 /// A running origin, on its own thread. Dropping it closes its connections and ends the thread.
 pub struct Origin {
-    address: SocketAddr,
+    server: Loopback,
     certificate_pem: Option<String>,
     state: Arc<State>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Origin {
@@ -99,9 +97,6 @@ impl Origin {
     /// # Errors
     /// No port, thread or certificate could be had.
     pub fn start(config: OriginConfig) -> io::Result<Self> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let (tls, certificate_pem) = if config.tls {
             let (tls, pem) = tls::acceptor(config.http2)?;
             (Some(tls), Some(pem))
@@ -119,30 +114,11 @@ impl Origin {
             http2: config.http2,
             max_connections: config.max_connections,
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let listener = {
-            let _guard = runtime.enter();
-            TcpListener::from_std(listener)?
-        };
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("lab-origin".to_owned())
-            .spawn(move || {
-                runtime.block_on(async {
-                    tokio::select! {
-                        never = server.run(listener) => match never {},
-                        _ = stopped => (),
-                    }
-                });
-            })?;
+        let server = Loopback::start(|listener| server.run(listener))?;
         Ok(Self {
-            address,
+            server,
             certificate_pem,
             state,
-            stop: Some(stop),
-            thread: Some(thread),
         })
     }
 
@@ -153,7 +129,7 @@ impl Origin {
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// The URL of `path`, which begins with `/` and is percent-encoded here.
@@ -165,7 +141,7 @@ impl Origin {
         };
         format!(
             "{scheme}://{}{}",
-            self.address,
+            self.address(),
             utf8_percent_encode(path, listing::PATH)
         )
     }
@@ -212,15 +188,5 @@ impl Origin {
     /// Connections reset because too many were open.
     pub fn refused_connections(&self) -> u64 {
         self.state.connections().refused
-    }
-}
-
-impl Drop for Origin {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the origin has already been printed by its thread.
-            let _ = thread.join();
-        }
     }
 }
