@@ -2,11 +2,11 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`link`] | a shared downlink and TCP windows, in virtual time |
 //! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
 //! | [`sets`] | named sets of them |
-//! | [`link`] | a shared downlink and TCP windows, in virtual time |
 
 pub mod content;
 pub mod link;
