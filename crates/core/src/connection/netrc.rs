@@ -156,8 +156,8 @@ mod tests {
         Netrc::parse(text, "netrc").unwrap().find(host, login)
     }
 
-    fn pair(name: &str, password: &str) -> Option<(String, String)> {
-        Some((name.into(), password.into()))
+    fn pair(name: &str, password: &str) -> (String, String) {
+        (name.into(), password.into())
     }
 
     #[test]
@@ -167,12 +167,12 @@ mod tests {
             machine A.test\n login two\n password \"2 \\\"3\\\"\"\n\
             macdef init\n machine trap login no password no\n\n\
             default login any password 0";
-        assert_eq!(found(text, "A.TEST", None), pair("one", "#1"));
-        assert_eq!(found(text, "a.test", Some("two")), pair("two", "2 \"3\""));
-        assert_eq!(found(text, "trap", None), pair("any", "0"));
+        assert_eq!(found(text, "A.TEST", None), Some(pair("one", "#1")));
+        assert_eq!(found(text, "a.test", Some("two")), Some(pair("two", "2 \"3\"")));
+        assert_eq!(found(text, "trap", None), Some(pair("any", "0")));
         assert_eq!(found(text, "a.test", Some("three")), None);
         assert_eq!(found("machine a.test password p", "a.test", None), None);
-        assert_eq!(found("machine a.test password p", "a.test", Some("me")), pair("me", "p"));
+        assert_eq!(found("machine a.test password p", "a.test", Some("me")), Some(pair("me", "p")));
     }
 
     #[test]
