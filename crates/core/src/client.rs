@@ -283,7 +283,11 @@ impl Download {
     /// A malformed URL, a listing that can't be read, names that collide.
     pub async fn catalog(self) -> Result<Vec<FileSpec>> {
         Box::pin(aside(move || async move {
-            let http = Http::new(self.settings.http.clone(), Arc::clone(&self.settings.connector), Rc::new(|_| {}))?;
+            let http = Http::new(
+                self.settings.http.clone(),
+                Arc::clone(&self.settings.connector),
+                Rc::new(|_| {}),
+            )?;
             let files = source::resolve(&http, self.inputs, &self.walk).await?;
             Ok(source::ask_sizes(&http, files).await)
         }))
@@ -341,8 +345,8 @@ impl Download {
             config.limits.max_streams_per_file = Some(1);
         }
         let (meter, energy_source) = (self.settings.meter)();
-        let engine =
-            Engine::new(config, (self.settings.policy)()).with_energy_model((self.settings.model)());
+        let engine = Engine::new(config, (self.settings.policy)())
+            .with_energy_model((self.settings.model)());
         // Nobody may be listening.
         let tell = Box::new(move |event| drop(events.send(event)));
         let recorder = Recorder::new(energy_source, tell);
@@ -390,14 +394,17 @@ where
     Fut: Future<Output = ()>,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Error::new(ErrorKind::Internal, "no runtime could be built").with_source(error))?;
+    let runtime = runtime.map_err(|error| {
+        Error::new(ErrorKind::Internal, "no runtime could be built").with_source(error)
+    })?;
     std::thread::Builder::new()
         .name("pelton".to_owned())
         .spawn(move || {
             let local = tokio::task::LocalSet::new();
             local.block_on(&runtime, task());
         })
-        .map_err(|error| Error::new(ErrorKind::Internal, "no thread could be started").with_source(error))?;
+        .map_err(|error| {
+            Error::new(ErrorKind::Internal, "no thread could be started").with_source(error)
+        })?;
     Ok(())
 }

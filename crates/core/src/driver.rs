@@ -188,7 +188,12 @@ impl Run {
         let actions = self.driver.engine.handle(now, event);
         if let Some(file) = ending {
             let bytes = self.driver.engine.bytes_of(file);
-            self.driver.recorder.file_over(now, file, &self.driver.engine, Ending::Complete { bytes });
+            self.driver.recorder.file_over(
+                now,
+                file,
+                &self.driver.engine,
+                Ending::Complete { bytes },
+            );
         }
         for action in actions {
             self.perform(now, action);
@@ -219,10 +224,19 @@ impl Run {
                 if let Some(output) = self.take_output(file) {
                     output.abandon(None);
                 }
-                self.driver.recorder.file_over(now, file, &self.driver.engine, Ending::Kept { bytes: size });
+                self.driver.recorder.file_over(
+                    now,
+                    file,
+                    &self.driver.engine,
+                    Ending::Kept { bytes: size },
+                );
             }
             Action::GiveUp { file, failure } => {
-                let part = self.driver.engine.resumable(file).filter(|_| failure.kind != ErrorKind::Checksum);
+                let part = self
+                    .driver
+                    .engine
+                    .resumable(file)
+                    .filter(|_| failure.kind != ErrorKind::Checksum);
                 if let Some(output) = self.take_output(file) {
                     output.abandon(part.as_ref());
                 }

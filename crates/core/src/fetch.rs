@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use http::header::{
-    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MODIFIED_SINCE, LAST_MODIFIED,
-    RETRY_AFTER,
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MODIFIED_SINCE,
+    LAST_MODIFIED, RETRY_AFTER,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
@@ -49,7 +49,9 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     };
     let mut position = fetch.range.as_ref().map_or(0, |range| range.start);
     let body_ends = fetch.range.as_ref().map(|range| range.end).or(head.total);
-    if fetch.range.is_none() && let Some(total) = head.total {
+    if fetch.range.is_none()
+        && let Some(total) = head.total
+    {
         context.end.set(context.end.get().min(total));
         with_output(context, |output| output.set_size(total))?;
     }
@@ -75,7 +77,10 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     }
 }
 
-fn with_output(context: &Context, action: impl FnOnce(&mut dyn Output) -> Result<()>) -> Result<()> {
+fn with_output(
+    context: &Context,
+    action: impl FnOnce(&mut dyn Output) -> Result<()>,
+) -> Result<()> {
     match context.output.borrow_mut().as_deref_mut() {
         Some(output) => action(output),
         None => Err(Error::new(ErrorKind::Cancelled, "the file is no longer wanted")),
@@ -84,7 +89,8 @@ fn with_output(context: &Context, action: impl FnOnce(&mut dyn Output) -> Result
 
 fn request(context: &Context, fetch: &Fetch) -> GetRequest {
     let mut request = GetRequest::new(fetch.url.clone());
-    request.range = fetch.range.as_ref().map(|range| (range.start, Some(range.end.saturating_sub(1))));
+    request.range =
+        fetch.range.as_ref().map(|range| (range.start, Some(range.end.saturating_sub(1))));
     request.headers.clone_from(&context.headers);
     if let Some(time) = fetch.if_modified_since
         && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(time))
@@ -108,9 +114,14 @@ fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
         (None, StatusCode::NOT_MODIFIED) if fetch.if_modified_since.is_some() => {
             return Ok(Verdict::Stop(Outcome::NotModified));
         }
-        (None, StatusCode::OK) => text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok()),
+        (None, StatusCode::OK) => {
+            text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok())
+        }
         (None, StatusCode::PARTIAL_CONTENT) => {
-            return Err(wrong(ErrorKind::Protocol, "the server sent a part and was asked for the whole"));
+            return Err(wrong(
+                ErrorKind::Protocol,
+                "the server sent a part and was asked for the whole",
+            ));
         }
         (Some(_), StatusCode::OK) => return Ok(Verdict::Stop(Outcome::RangeIgnored)),
         (Some(_), StatusCode::RANGE_NOT_SATISFIABLE) => {
@@ -122,7 +133,10 @@ fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
             }
             let stated = text(headers, &CONTENT_RANGE).and_then(parse_content_range);
             let Some((start, end, total)) = stated else {
-                return Err(wrong(ErrorKind::Protocol, "a part came without a usable Content-Range"));
+                return Err(wrong(
+                    ErrorKind::Protocol,
+                    "a part came without a usable Content-Range",
+                ));
             };
             if start != range.start || end > range.end || end <= start {
                 let what = format!(
@@ -134,10 +148,16 @@ fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
                 return Err(wrong(ErrorKind::Protocol, &what));
             }
             if total.is_some() && fetch.total.is_some() && total != fetch.total {
-                return Err(wrong(ErrorKind::Changed, "the server's file has another size than before"));
+                return Err(wrong(
+                    ErrorKind::Changed,
+                    "the server's file has another size than before",
+                ));
             }
             if fetch.validator.as_ref().is_some_and(|known| differ(known, &validator)) {
-                return Err(wrong(ErrorKind::Changed, "the server's file is another one than before"));
+                return Err(wrong(
+                    ErrorKind::Changed,
+                    "the server's file is another one than before",
+                ));
             }
             total.or(fetch.total)
         }
@@ -146,8 +166,12 @@ fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
     Ok(Verdict::Go(Head {
         total,
         ranges: !encoded(headers)
-            && (fetch.range.is_some() || text(headers, &ACCEPT_RANGES).is_some_and(|v| v.trim() == "bytes")),
-        modified: validator.last_modified.as_deref().and_then(|date| httpdate::parse_http_date(date).ok()),
+            && (fetch.range.is_some()
+                || text(headers, &ACCEPT_RANGES).is_some_and(|v| v.trim() == "bytes")),
+        modified: validator
+            .last_modified
+            .as_deref()
+            .and_then(|date| httpdate::parse_http_date(date).ok()),
         validator,
         url: response.final_url.clone(),
         origin: response.origin.clone(),
@@ -160,7 +184,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 fn encoded(headers: &HeaderMap) -> bool {
-    text(headers, &CONTENT_ENCODING).is_some_and(|encoding| !encoding.trim().eq_ignore_ascii_case("identity"))
+    text(headers, &CONTENT_ENCODING)
+        .is_some_and(|encoding| !encoding.trim().eq_ignore_ascii_case("identity"))
 }
 
 /// Only strong entity tags join ranges (RFC 9110 section 8.8.1).
@@ -251,8 +276,14 @@ mod tests {
         assert_eq!(parse_content_range("bytes 0-99/1000"), Some((0, 100, Some(1000))));
         assert_eq!(parse_content_range("bytes 5-5/*"), Some((5, 6, None)));
         for wrong in [
-            "bytes */1000", "bytes 9-5/100", "bytes 0-100/100", "items 0-1/2", "bytes 0-1", "",
-            "bytes -5/10", "bytes 0-18446744073709551615/*",
+            "bytes */1000",
+            "bytes 9-5/100",
+            "bytes 0-100/100",
+            "items 0-1/2",
+            "bytes 0-1",
+            "",
+            "bytes -5/10",
+            "bytes 0-18446744073709551615/*",
         ] {
             assert_eq!(parse_content_range(wrong), None, "{wrong}");
         }

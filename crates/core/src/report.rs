@@ -13,8 +13,8 @@ use crate::ErrorKind;
 use crate::connection::{ConnectionId, Protocol};
 use crate::engine::{ClusterUse, Engine, Failure, FileId};
 use crate::events::{
-    ActiveFile, AllocationReport, ClusterReport, DecisionMade, ErrorReport, FileReport, FileStart, LinkReport,
-    Plan, Progress, RunEvent, SCHEMA, Summary,
+    ActiveFile, AllocationReport, ClusterReport, DecisionMade, ErrorReport, FileReport, FileStart,
+    LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
 };
 
 /// Files in transfer that a progress event names.
@@ -83,7 +83,8 @@ impl Recorder {
     pub(crate) fn file_started(&mut self, now: Timestamp, file: FileId, engine: &Engine) {
         let spec = engine.spec(file);
         self.notes.insert(file, FileNotes { started: now, ..FileNotes::default() });
-        let start = FileStart { at_s: seconds(now), name: spec.name.clone(), url: shown(&spec.url) };
+        let start =
+            FileStart { at_s: seconds(now), name: spec.name.clone(), url: shown(&spec.url) };
         (self.tell)(RunEvent::Start(start));
     }
 
@@ -97,7 +98,13 @@ impl Recorder {
         notes.protocol = Some(protocol);
     }
 
-    pub(crate) fn decided(&mut self, now: Timestamp, decision: &Decision, engine: &Engine, gauges: Gauges) {
+    pub(crate) fn decided(
+        &mut self,
+        now: Timestamp,
+        decision: &Decision,
+        engine: &Engine,
+        gauges: Gauges,
+    ) {
         if self.plan.is_none() {
             let plan = plan(engine, decision, &self.energy_source);
             self.plan = Some(plan.clone());
@@ -123,7 +130,8 @@ impl Recorder {
         ending: Ending,
     ) {
         let spec = engine.spec(file);
-        let notes = self.notes.remove(&file).unwrap_or(FileNotes { started: now, ..FileNotes::default() });
+        let notes =
+            self.notes.remove(&file).unwrap_or(FileNotes { started: now, ..FileNotes::default() });
         let (bytes, already_there, failure) = match ending {
             Ending::Complete { bytes } => (bytes, false, None),
             Ending::Kept { bytes } => (bytes, true, None),
@@ -156,10 +164,8 @@ impl Recorder {
     pub(crate) fn progress(&self, now: Timestamp, engine: &Engine, gauges: Gauges) {
         let totals = engine.totals();
         let left = totals.expected.saturating_sub(totals.delivered);
-        let active = engine.active_files().take(SHOWN_FILES).map(|(file, bytes, size)| ActiveFile {
-            name: engine.spec(file).name.clone(),
-            bytes,
-            size,
+        let active = engine.active_files().take(SHOWN_FILES).map(|(file, bytes, size)| {
+            ActiveFile { name: engine.spec(file).name.clone(), bytes, size }
         });
         let moving = engine.goodput() > BitRate::ZERO;
         (self.tell)(RunEvent::Progress(Progress {
@@ -172,7 +178,10 @@ impl Recorder {
             throughput_bps: engine.goodput().bps(),
             energy_j: gauges.energy_j,
             connections: gauges.connections,
-            clusters: engine.decision().map(|d| allocations(d, &engine.usage())).unwrap_or_default(),
+            clusters: engine
+                .decision()
+                .map(|d| allocations(d, &engine.usage()))
+                .unwrap_or_default(),
             active: active.collect(),
             remaining_s: moving.then(|| (left / engine.goodput()).as_secs_f64()),
         }));

@@ -100,7 +100,8 @@ impl DirectorySink {
 
     fn look(&self, spec: &FileSpec, output: &PartFile) -> Result<Opened> {
         if let Some(parent) = output.target.parent() {
-            fs::create_dir_all(parent).map_err(|error| io_failure(parent, "can't be made", error))?;
+            fs::create_dir_all(parent)
+                .map_err(|error| io_failure(parent, "can't be made", error))?;
         }
         match fs::metadata(&output.target) {
             Ok(found) if found.is_dir() => {
@@ -117,7 +118,10 @@ impl DirectorySink {
                     // Never the same by size and date when the digest says otherwise.
                     return Ok(Opened::Existing(Existing { size: found.len(), modified: None }));
                 }
-                return Ok(Opened::Existing(Existing { size: found.len(), modified: found.modified().ok() }));
+                return Ok(Opened::Existing(Existing {
+                    size: found.len(),
+                    modified: found.modified().ok(),
+                }));
             }
             Err(error) if error.kind() == IoKind::NotFound => {}
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),
@@ -328,7 +332,8 @@ fn reserve(file: &File, size: u64) -> io::Result<()> {
 }
 
 fn checksum_failure(url: &str, expected: &Digest, actual: &Digest) -> Error {
-    let message = format!("{url}: the digest is {actual} and should be {expected}; the file was not kept");
+    let message =
+        format!("{url}: the digest is {actual} and should be {expected}; the file was not kept");
     Error::new(ErrorKind::Checksum, message)
 }
 
@@ -337,7 +342,8 @@ pub(crate) fn io_failure(path: &Path, what: &str, error: io::Error) -> Error {
     let path = path.display();
     match error.kind() {
         IoKind::StorageFull | IoKind::QuotaExceeded => {
-            let message = format!("{path}: no space left; free some and run the same command again");
+            let message =
+                format!("{path}: no space left; free some and run the same command again");
             Error::new(ErrorKind::DiskFull, message)
         }
         _ => Error::new(ErrorKind::FileIo, format!("{path} {what}")).with_source(error),
@@ -362,7 +368,10 @@ impl Sink for StreamSink {
         let output = StreamOutput {
             writer: self.writer.take(),
             passed_on: 0,
-            hasher: spec.digest.as_ref().map(|digest| (Hasher::new(digest.algorithm), digest.clone())),
+            hasher: spec
+                .digest
+                .as_ref()
+                .map(|digest| (Hasher::new(digest.algorithm), digest.clone())),
             url: spec.url.to_string(),
         };
         let opened = match output.writer {
@@ -392,13 +401,18 @@ impl Output for StreamOutput {
         let skip = self.passed_on.saturating_sub(offset).min(data.len() as u64) as usize;
         let fresh = &data[skip..];
         let Some(writer) = self.writer.as_mut().filter(|_| offset <= self.passed_on) else {
-            return Err(Error::new(ErrorKind::Internal, format!("{}: bytes out of order", self.url)));
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!("{}: bytes out of order", self.url),
+            ));
         };
         if let Some((hasher, _)) = &mut self.hasher {
             hasher.update(fresh);
         }
         self.passed_on += fresh.len() as u64;
-        writer.write_all(fresh).map_err(|error| io_failure(Path::new("the output stream"), "can't be written", error))
+        writer
+            .write_all(fresh)
+            .map_err(|error| io_failure(Path::new("the output stream"), "can't be written", error))
     }
 
     fn set_size(&mut self, _size: u64) -> Result<()> {
@@ -409,7 +423,8 @@ impl Output for StreamOutput {
         if self.passed_on == 0 {
             return Ok(());
         }
-        let message = format!("{}: it has changed and what was passed on can't be taken back", self.url);
+        let message =
+            format!("{}: it has changed and what was passed on can't be taken back", self.url);
         Err(Error::new(ErrorKind::CannotResume, message))
     }
 
@@ -419,13 +434,17 @@ impl Output for StreamOutput {
 
     fn finish(mut self: Box<Self>, _modified: Option<SystemTime>) -> Result<()> {
         if let Some(writer) = &mut self.writer {
-            writer
-                .flush()
-                .map_err(|error| io_failure(Path::new("the output stream"), "can't be written", error))?;
+            writer.flush().map_err(|error| {
+                io_failure(Path::new("the output stream"), "can't be written", error)
+            })?;
         }
         let Some((hasher, expected)) = self.hasher else { return Ok(()) };
         let actual = Digest { algorithm: expected.algorithm, value: hasher.finish() };
-        if actual == expected { Ok(()) } else { Err(checksum_failure(&self.url, &expected, &actual)) }
+        if actual == expected {
+            Ok(())
+        } else {
+            Err(checksum_failure(&self.url, &expected, &actual))
+        }
     }
 
     fn abandon(self: Box<Self>, _part: Option<&Resumable>) {}

@@ -17,7 +17,11 @@ const LONGEST_LISTING: usize = 64 * 1024 * 1024;
 const SIZE_REQUESTS: usize = 16;
 
 /// The files that `inputs` mean, each once, with names that do not collide.
-pub(crate) async fn resolve(http: &Http, inputs: Vec<Input>, walk: &WalkOptions) -> Result<Vec<FileSpec>> {
+pub(crate) async fn resolve(
+    http: &Http,
+    inputs: Vec<Input>,
+    walk: &WalkOptions,
+) -> Result<Vec<FileSpec>> {
     let mut files = Vec::with_capacity(inputs.len());
     for input in inputs {
         match input {
@@ -36,7 +40,12 @@ fn parse(text: &str) -> Result<Url> {
     })
 }
 
-async fn add_url(http: &Http, url: Url, walk: &WalkOptions, files: &mut Vec<FileSpec>) -> Result<()> {
+async fn add_url(
+    http: &Http,
+    url: Url,
+    walk: &WalkOptions,
+    files: &mut Vec<FileSpec>,
+) -> Result<()> {
     if url.path().ends_with('/') {
         let listed = catalog::walk(url, walk, async |page| read_listing(http, page).await).await?;
         files.extend(listed);
@@ -53,7 +62,8 @@ async fn read_listing(http: &Http, url: Url) -> Result<ListingPage> {
         let message = format!("{}: HTTP {} {reason}", shown(&url), response.status.as_u16());
         return Err(Error::new(fetch::status_kind(response.status), message));
     }
-    let content_type = response.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let content_type =
+        response.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(str::to_owned);
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         body.extend_from_slice(&chunk);

@@ -22,10 +22,7 @@ const STARTS: u64 = 1 << 20;
 static POOL: LazyLock<Bytes> = LazyLock::new(|| {
     let mut state = 0x70_65_6c_74_6f_6e;
     let words = (STARTS + BLOCK) / 8;
-    (0..words)
-        .flat_map(|_| next_random(&mut state).to_le_bytes())
-        .collect::<Vec<_>>()
-        .into()
+    (0..words).flat_map(|_| next_random(&mut state).to_le_bytes()).collect::<Vec<_>>().into()
 });
 
 /// `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
@@ -141,10 +138,7 @@ mod tests {
         assert_ne!(file.sha256(), VirtualFile::new("a", 999_999, 1).sha256());
         assert_ne!(file.chunk(0, BLOCK), file.chunk(BLOCK, BLOCK));
         assert_ne!(file.etag(), VirtualFile::new("a", 1_000_000, 2).etag());
-        assert_ne!(
-            file.modified(),
-            VirtualFile::new("a", 1_000_000, 2).modified()
-        );
+        assert_ne!(file.modified(), VirtualFile::new("a", 1_000_000, 2).modified());
     }
 
     #[test]
@@ -153,14 +147,8 @@ mod tests {
         let file = VirtualFile::new("/sub/ä b.bin", 200_001, 7);
         file.write_to(dir.path()).unwrap();
         let target = dir.path().join("sub/ä b.bin");
-        assert_eq!(
-            <[u8; 32]>::from(Sha256::digest(fs::read(&target).unwrap())),
-            file.sha256()
-        );
-        assert_eq!(
-            fs::metadata(target).unwrap().modified().unwrap(),
-            file.modified()
-        );
+        assert_eq!(<[u8; 32]>::from(Sha256::digest(fs::read(&target).unwrap())), file.sha256());
+        assert_eq!(fs::metadata(target).unwrap().modified().unwrap(), file.modified());
     }
 
     proptest! {

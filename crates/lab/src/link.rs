@@ -88,11 +88,7 @@ impl Link {
 
     /// What one stream reaches once its window is open: the window per round trip, or the link.
     pub fn stream_rate(&self) -> BitRate {
-        if self.stream_window >= self.bdp() {
-            self.rate
-        } else {
-            self.stream_window / self.rtt
-        }
+        if self.stream_window >= self.bdp() { self.rate } else { self.stream_window / self.rtt }
     }
 
     /// The most that a stream may take of the pipe at once: what the link moves in 2 ms, so that
@@ -143,10 +139,7 @@ impl SharedPipe {
             self.busy_bytes = Bytes::ZERO;
         }
         self.busy_bytes += bytes;
-        Transit {
-            left,
-            arrives: self.next_free() + self.one_way,
-        }
+        Transit { left, arrives: self.next_free() + self.one_way }
     }
 
     fn next_free(&self) -> Timestamp {
@@ -196,8 +189,7 @@ impl StreamWindow {
     /// `bytes` are on their way. The caller keeps to [`available`](Self::available).
     pub fn sent(&mut self, bytes: Bytes, transit: Transit) {
         self.in_flight += bytes;
-        self.acknowledgements
-            .push_back((transit.left + self.rtt, bytes));
+        self.acknowledgements.push_back((transit.left + self.rtt, bytes));
     }
 
     /// When the next acknowledgement comes, if any is due at all.
@@ -242,18 +234,10 @@ mod tests {
                     let transit = pipe.offer(now, bytes);
                     window.sent(bytes, transit);
                     assert!(window.in_flight() <= link.stream_window);
-                    pieces.push(Piece {
-                        stream,
-                        bytes,
-                        transit,
-                    });
+                    pieces.push(Piece { stream, bytes, transit });
                 }
             }
-            now = windows
-                .iter()
-                .filter_map(StreamWindow::next_acknowledgement)
-                .min()
-                .unwrap();
+            now = windows.iter().filter_map(StreamWindow::next_acknowledgement).min().unwrap();
         }
         pieces
     }
@@ -268,10 +252,7 @@ mod tests {
         let mut pipe = SharedPipe::new(&Link::demo());
         let at = Timestamp::from_millis;
         // 62 500 bytes at 50 Mbit/s are 10 ms.
-        let sent = |left, arrives| Transit {
-            left: at(left),
-            arrives: at(arrives),
-        };
+        let sent = |left, arrives| Transit { left: at(left), arrives: at(arrives) };
         assert_eq!(pipe.offer(at(5), Bytes(62_500)), sent(5, 115));
         assert_eq!(pipe.offer(at(7), Bytes(62_500)), sent(15, 125));
         assert_eq!(pipe.offer(at(40), Bytes(62_500)), sent(40, 150));
@@ -294,17 +275,10 @@ mod tests {
     fn the_demo_link_needs_twenty_streams() {
         let link = Link::demo();
         assert_eq!(link.bdp(), Bytes(1_250_000));
-        assert_eq!(
-            link.stream_rate(),
-            Bytes(65_536) / Duration::from_millis(200)
-        );
+        assert_eq!(link.stream_rate(), Bytes(65_536) / Duration::from_millis(200));
         let second = |streams| {
             let pieces = saturate(&link, streams, Timestamp::from_millis(3000));
-            arrived(
-                &pieces,
-                Timestamp::from_millis(2000),
-                Timestamp::from_millis(3000),
-            )
+            arrived(&pieces, Timestamp::from_millis(2000), Timestamp::from_millis(3000))
         };
         assert_eq!(second(1), Bytes(5 * 65_536));
         assert_eq!(second(8), Bytes(40 * 65_536));

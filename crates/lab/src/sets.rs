@@ -76,10 +76,7 @@ struct Maker {
 
 impl Maker {
     fn new(seed: u64) -> Self {
-        Self {
-            random: seed,
-            files: Vec::new(),
-        }
+        Self { random: seed, files: Vec::new() }
     }
 
     /// Adds files whose sizes spread evenly by half around `mean` and average to it exactly: they
@@ -97,8 +94,7 @@ impl Maker {
                 }
             };
             let path = format!("{stem}-{:04}.{extension}", self.files.len());
-            self.files
-                .push(VirtualFile::new(path, size, next_random(&mut self.random)));
+            self.files.push(VirtualFile::new(path, size, next_random(&mut self.random)));
         }
     }
 }
@@ -122,19 +118,8 @@ mod tests {
             assert_eq!(sum(pages), 200 * 12_000);
             assert_eq!(sum(images), 20 * 700_000);
             assert_eq!(sum(video), 24_000_000);
-            assert!(
-                pages
-                    .iter()
-                    .all(|page| (6_000..18_000).contains(&page.size))
-            );
-            assert!(
-                pages
-                    .iter()
-                    .map(|page| page.size)
-                    .collect::<HashSet<_>>()
-                    .len()
-                    > 150
-            );
+            assert!(pages.iter().all(|page| (6_000..18_000).contains(&page.size)));
+            assert!(pages.iter().map(|page| page.size).collect::<HashSet<_>>().len() > 150);
         }
     }
 

@@ -35,15 +35,8 @@ pub struct ShapedConnector<C> {
 impl<C: Connector> ShapedConnector<C> {
     /// Shapes the streams that `inner` opens. One connector is one link.
     pub fn new(link: Link, inner: C) -> Self {
-        let path = Path {
-            link,
-            epoch: Instant::now(),
-            pipe: Mutex::new(SharedPipe::new(&link)),
-        };
-        Self {
-            inner,
-            path: Arc::new(path),
-        }
+        let path = Path { link, epoch: Instant::now(), pipe: Mutex::new(SharedPipe::new(&link)) };
+        Self { inner, path: Arc::new(path) }
     }
 
     /// The link.
@@ -64,10 +57,7 @@ impl<C: Connector> Connector for ShapedConnector<C> {
             let inner = self.inner.connect(host, port).await?.io;
             tokio::time::sleep_until(established).await;
             let rtt = Some(self.path.link.rtt);
-            Ok(Connected {
-                io: Box::new(ShapedStream::new(inner, Arc::clone(&self.path))),
-                rtt,
-            })
+            Ok(Connected { io: Box::new(ShapedStream::new(inner, Arc::clone(&self.path))), rtt })
         })
     }
 }
@@ -90,10 +80,7 @@ impl Path {
     }
 
     fn offer(&self, at: Timestamp, bytes: units::Bytes) -> Transit {
-        self.pipe
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .offer(at, bytes)
+        self.pipe.lock().unwrap_or_else(PoisonError::into_inner).offer(at, bytes)
     }
 }
 
@@ -199,8 +186,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ShapedStream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let arrival = this.path.now() + this.path.link.rtt / 2;
-        this.upload
-            .push_back((arrival, Bytes::copy_from_slice(buf)));
+        this.upload.push_back((arrival, Bytes::copy_from_slice(buf)));
         if let Some(reader) = this.reader.take() {
             reader.wake();
         }

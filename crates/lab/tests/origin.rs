@@ -38,12 +38,8 @@ fn file() -> VirtualFile {
 }
 
 fn start(behaviour: OriginBehaviour) -> Origin {
-    Origin::start(OriginConfig {
-        files: vec![file()],
-        behaviour,
-        ..OriginConfig::default()
-    })
-    .unwrap()
+    Origin::start(OriginConfig { files: vec![file()], behaviour, ..OriginConfig::default() })
+        .unwrap()
 }
 
 /// One request on its own connection.
@@ -51,27 +47,16 @@ async fn ask(origin: &Origin, method: Method, path: &str, fields: &[(&str, &str)
     let io = TokioIo::new(TcpStream::connect(origin.address()).await.unwrap());
     let (mut sender, connection) = http1::handshake(io).await.unwrap();
     let driver = tokio::spawn(connection);
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::HOST, "127.0.0.1");
+    let mut request = Request::builder().method(method).uri(path).header(header::HOST, "127.0.0.1");
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
-    let response = sender
-        .send_request(request.body(Empty::<&[u8]>::new()).unwrap())
-        .await
-        .unwrap();
+    let response = sender.send_request(request.body(Empty::<&[u8]>::new()).unwrap()).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
     drop(sender);
     driver.await.unwrap().unwrap();
-    Answer {
-        status: parts.status,
-        version: parts.version,
-        headers: parts.headers,
-        body,
-    }
+    Answer { status: parts.status, version: parts.version, headers: parts.headers, body }
 }
 
 async fn get(origin: &Origin, fields: &[(&str, &str)]) -> Answer {
@@ -87,12 +72,7 @@ async fn a_whole_file() {
     assert_eq!(answer.header(header::CONTENT_LENGTH), Some("300000"));
     assert_eq!(answer.header(header::ACCEPT_RANGES), Some("bytes"));
     assert_eq!(answer.header(header::ETAG), Some(file().etag().as_str()));
-    assert!(
-        answer
-            .header(header::LAST_MODIFIED)
-            .unwrap()
-            .ends_with("2024 00:00:05 GMT")
-    );
+    assert!(answer.header(header::LAST_MODIFIED).unwrap().ends_with("2024 00:00:05 GMT"));
     assert_eq!(origin.hits("/d/a b.bin"), 1);
     assert_eq!(origin.bytes_sent(), SIZE);
     assert_eq!((origin.requests(), origin.connections()), (1, 1));
@@ -104,21 +84,14 @@ async fn a_range() {
     let answer = get(&origin, &[("range", "bytes=100000-199999")]).await;
     assert_eq!(answer.status, 206);
     assert_eq!(answer.body, file().bytes(100_000..200_000));
-    assert_eq!(
-        answer.header(header::CONTENT_RANGE),
-        Some("bytes 100000-199999/300000")
-    );
+    assert_eq!(answer.header(header::CONTENT_RANGE), Some("bytes 100000-199999/300000"));
     assert_eq!(answer.header(header::CONTENT_LENGTH), Some("100000"));
     let answer = get(&origin, &[("range", "bytes=-1")]).await;
     assert_eq!(answer.body, file().bytes(SIZE - 1..SIZE));
     let answer = get(&origin, &[("range", "bytes=300000-")]).await;
     assert_eq!(answer.status, 416);
     assert_eq!(answer.header(header::CONTENT_RANGE), Some("bytes */300000"));
-    let ranges: Vec<_> = origin
-        .log()
-        .into_iter()
-        .map(|entry| entry.range.unwrap())
-        .collect();
+    let ranges: Vec<_> = origin.log().into_iter().map(|entry| entry.range.unwrap()).collect();
     assert_eq!(ranges, ["bytes=100000-199999", "bytes=-1", "bytes=300000-"]);
 }
 
@@ -137,13 +110,7 @@ async fn a_range_of_a_changed_file_is_the_whole_file() {
 #[tokio::test]
 async fn head_has_the_fields_and_no_body() {
     let origin = start(OriginBehaviour::default());
-    let answer = ask(
-        &origin,
-        Method::HEAD,
-        "/d/a%20b.bin",
-        &[("range", "bytes=1-2")],
-    )
-    .await;
+    let answer = ask(&origin, Method::HEAD, "/d/a%20b.bin", &[("range", "bytes=1-2")]).await;
     assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 0));
     assert_eq!(answer.header(header::CONTENT_LENGTH), Some("300000"));
     assert_eq!(origin.bytes_sent(), 0);
@@ -153,24 +120,15 @@ async fn head_has_the_fields_and_no_body() {
 async fn listings_and_what_is_not_there() {
     let origin = start(OriginBehaviour::default());
     let root = ask(&origin, Method::GET, "/", &[]).await;
-    assert!(
-        String::from_utf8(root.body)
-            .unwrap()
-            .contains("<a href=\"d/\">d/</a>")
-    );
+    assert!(String::from_utf8(root.body).unwrap().contains("<a href=\"d/\">d/</a>"));
     let directory = ask(&origin, Method::GET, "/d/", &[]).await;
     assert_eq!(directory.header(header::CONTENT_TYPE), Some("text/html"));
     assert!(
-        String::from_utf8(directory.body)
-            .unwrap()
-            .contains("<a href=\"a%20b.bin\">a b.bin</a>")
+        String::from_utf8(directory.body).unwrap().contains("<a href=\"a%20b.bin\">a b.bin</a>")
     );
     assert_eq!(ask(&origin, Method::GET, "/d/b", &[]).await.status, 404);
     assert_eq!(ask(&origin, Method::GET, "/e/", &[]).await.status, 404);
-    assert_eq!(
-        ask(&origin, Method::POST, "/d/a%20b.bin", &[]).await.status,
-        405
-    );
+    assert_eq!(ask(&origin, Method::POST, "/d/a%20b.bin", &[]).await.status, 405);
 }
 
 #[tokio::test]
@@ -184,12 +142,8 @@ async fn no_ranges_no_length_no_validators() {
     let answer = get(&origin, &[("range", "bytes=1-2")]).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.body, file().bytes(0..SIZE));
-    for name in [
-        header::CONTENT_LENGTH,
-        header::ACCEPT_RANGES,
-        header::ETAG,
-        header::LAST_MODIFIED,
-    ] {
+    for name in [header::CONTENT_LENGTH, header::ACCEPT_RANGES, header::ETAG, header::LAST_MODIFIED]
+    {
         assert_eq!(answer.header(name), None);
     }
     assert_eq!(answer.header(header::TRANSFER_ENCODING), Some("chunked"));
@@ -197,15 +151,8 @@ async fn no_ranges_no_length_no_validators() {
 
 #[tokio::test]
 async fn a_storm_passes() {
-    let storm = Storm {
-        status: 503,
-        requests: 2,
-        retry_after: Some(7),
-    };
-    let origin = start(OriginBehaviour {
-        storm: Some(storm),
-        ..OriginBehaviour::default()
-    });
+    let storm = Storm { status: 503, requests: 2, retry_after: Some(7) };
+    let origin = start(OriginBehaviour { storm: Some(storm), ..OriginBehaviour::default() });
     for _ in 0..2 {
         let answer = get(&origin, &[]).await;
         assert_eq!(answer.status, 503);
@@ -216,44 +163,22 @@ async fn a_storm_passes() {
 
 #[tokio::test]
 async fn one_path_may_behave_otherwise() {
-    let redirect = OriginBehaviour {
-        redirect_to: Some("/d/".into()),
-        ..Default::default()
-    };
+    let redirect = OriginBehaviour { redirect_to: Some("/d/".into()), ..Default::default() };
     let auth = Some(("me".to_owned(), "secret".to_owned()));
     let origin = Origin::start(OriginConfig {
         files: vec![file()],
-        behaviour: OriginBehaviour {
-            basic_auth: auth,
-            ..OriginBehaviour::default()
-        },
+        behaviour: OriginBehaviour { basic_auth: auth, ..OriginBehaviour::default() },
         behaviour_by_path: vec![("/old".to_owned(), redirect)],
         ..OriginConfig::default()
     })
     .unwrap();
     let answer = ask(&origin, Method::GET, "/old", &[]).await;
-    assert_eq!(
-        (answer.status, answer.header(header::LOCATION)),
-        (StatusCode::FOUND, Some("/d/"))
-    );
+    assert_eq!((answer.status, answer.header(header::LOCATION)), (StatusCode::FOUND, Some("/d/")));
     let answer = get(&origin, &[]).await;
     assert_eq!(answer.status, 401);
-    assert_eq!(
-        answer.header(header::WWW_AUTHENTICATE),
-        Some("Basic realm=\"lab\"")
-    );
-    assert_eq!(
-        get(&origin, &[("authorization", "Basic bWU6c2VjcmV0")])
-            .await
-            .status,
-        200
-    );
-    assert_eq!(
-        get(&origin, &[("authorization", "Basic bWU6d3Jvbmc=")])
-            .await
-            .status,
-        401
-    );
+    assert_eq!(answer.header(header::WWW_AUTHENTICATE), Some("Basic realm=\"lab\""));
+    assert_eq!(get(&origin, &[("authorization", "Basic bWU6c2VjcmV0")]).await.status, 200);
+    assert_eq!(get(&origin, &[("authorization", "Basic bWU6d3Jvbmc=")]).await.status, 401);
 }
 
 #[tokio::test]
@@ -266,11 +191,7 @@ async fn latency_and_a_capped_rate_take_their_time() {
     let begin = Instant::now();
     assert_eq!(get(&origin, &[]).await.body.len() as u64, SIZE);
     // 300 kB at 12 Mbit/s are 200 ms.
-    assert!(
-        begin.elapsed() >= Duration::from_millis(250),
-        "{:?}",
-        begin.elapsed()
-    );
+    assert!(begin.elapsed() >= Duration::from_millis(250), "{:?}", begin.elapsed());
 }
 
 #[tokio::test]
@@ -293,10 +214,7 @@ async fn http2_by_prior_knowledge() {
     let origin = start(OriginBehaviour::default());
     let io = TokioIo::new(TcpStream::connect(origin.address()).await.unwrap());
     let answer = ask_http2(io, &origin.url("/d/a b.bin")).await;
-    assert_eq!(
-        (answer.status, answer.version),
-        (StatusCode::OK, Version::HTTP_2)
-    );
+    assert_eq!((answer.status, answer.version), (StatusCode::OK, Version::HTTP_2));
     assert_eq!(answer.body, file().bytes(0..SIZE));
     assert_eq!(origin.log()[0].version, Version::HTTP_2);
 }
@@ -337,20 +255,13 @@ where
     let request = Request::get(url).body(Empty::<&[u8]>::new()).unwrap();
     let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
-    Answer {
-        status: parts.status,
-        version: parts.version,
-        headers: parts.headers,
-        body,
-    }
+    Answer { status: parts.status, version: parts.version, headers: parts.headers, body }
 }
 
 async fn tls_connect(origin: &Origin) -> tokio_rustls::client::TlsStream<TcpStream> {
     let pem = origin.certificate_pem().unwrap();
     let mut roots = rustls::RootCertStore::empty();
-    roots
-        .add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap())
-        .unwrap();
+    roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

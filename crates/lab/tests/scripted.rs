@@ -36,10 +36,7 @@ fn exactly_what_it_was_told_and_then_the_end() {
     );
     let request = &origin.requests()[0];
     assert_eq!((request.number, request.target()), (0, "/a%20b"));
-    assert_eq!(
-        (request.field("Range"), request.field("Accept")),
-        (Some("bytes=5-"), None)
-    );
+    assert_eq!((request.field("Range"), request.field("Accept")), (Some("bytes=5-"), None));
 }
 
 #[test]
@@ -58,10 +55,7 @@ fn a_reset_follows_what_was_sent() {
     let origin = Scripted::start(|_| Reply::raw("abc").reset()).unwrap();
     let mut stream = ask(&origin);
     let mut answer = Vec::new();
-    assert_eq!(
-        stream.read_to_end(&mut answer).unwrap_err().kind(),
-        ErrorKind::ConnectionReset
-    );
+    assert_eq!(stream.read_to_end(&mut answer).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!(answer, b"abc");
 }
 
@@ -70,14 +64,9 @@ fn a_hanging_server_hangs_until_it_is_dropped() {
     let origin = Scripted::start(|_| Reply::raw("abc").hang()).unwrap();
     let mut stream = ask(&origin);
     stream.read_exact(&mut [0; 3]).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_millis(20)))
-        .unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let error = stream.read(&mut [0]).unwrap_err().kind();
-    assert!(
-        matches!(error, ErrorKind::WouldBlock | ErrorKind::TimedOut),
-        "{error}"
-    );
+    assert!(matches!(error, ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
     drop(origin);
     stream.set_read_timeout(None).unwrap();
     assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);

@@ -70,12 +70,7 @@ impl Connector for InMemory {
     ) -> Pin<Box<dyn Future<Output = Result<Connected>> + 'a>> {
         let (near, far) = duplex(256 * 1024);
         tokio::spawn(serve(far));
-        Box::pin(async {
-            Ok(Connected {
-                io: Box::new(Plain(near)),
-                rtt: None,
-            })
-        })
+        Box::pin(async { Ok(Connected { io: Box::new(Plain(near)), rtt: None }) })
     }
 }
 
@@ -106,10 +101,7 @@ impl Connector for Tcp {
     ) -> Pin<Box<dyn Future<Output = Result<Connected>> + 'a>> {
         Box::pin(async move {
             let stream = TcpStream::connect((host, port)).await.unwrap();
-            Ok(Connected {
-                io: Box::new(Plain(stream)),
-                rtt: None,
-            })
+            Ok(Connected { io: Box::new(Plain(stream)), rtt: None })
         })
     }
 }
@@ -132,10 +124,7 @@ const TICK: Duration = Duration::from_millis(1);
 #[track_caller]
 fn assert_took(begin: Instant, millis: u64) {
     let (took, expected) = (begin.elapsed(), Duration::from_millis(millis));
-    assert!(
-        expected <= took && took <= expected + 2 * TICK,
-        "{took:?} is not {expected:?}"
-    );
+    assert!(expected <= took && took <= expected + 2 * TICK, "{took:?} is not {expected:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,10 +133,7 @@ async fn a_handshake_and_a_request_take_a_round_trip_each() {
     let begin = Instant::now();
     let Connected { mut io, rtt } = link.connect("server", 80).await.unwrap();
     assert_took(begin, 200);
-    assert_eq!(
-        (rtt, io.min_rtt()),
-        (Some(link.link().rtt), Some(link.link().rtt))
-    );
+    assert_eq!((rtt, io.min_rtt()), (Some(link.link().rtt), Some(link.link().rtt)));
     io.write_u64(100).await.unwrap();
     assert_took(begin, 200);
     let mut answer = [0; 100];
@@ -238,16 +224,9 @@ fn assert_close(rate: BitRate, expected: BitRate, tolerance: f64) {
 
 #[tokio::test(start_paused = true)]
 async fn one_stream_reaches_its_window_per_round_trip() {
-    assert_close(
-        saturate(Link::demo(), 1).await,
-        Link::demo().stream_rate(),
-        0.005,
-    );
+    assert_close(saturate(Link::demo(), 1).await, Link::demo().stream_rate(), 0.005);
     // Timers are as coarse as this round trip.
-    let lan = Link {
-        stream_window: Bytes::kib(64),
-        ..Link::lan()
-    };
+    let lan = Link { stream_window: Bytes::kib(64), ..Link::lan() };
     assert_close(saturate(lan, 1).await, lan.stream_rate(), 0.02);
 }
 
@@ -255,11 +234,8 @@ async fn one_stream_reaches_its_window_per_round_trip() {
 async fn many_streams_reach_the_link_and_no_more() {
     for streams in [8, 20, 64] {
         let window_bound = Link::demo().stream_rate() * streams as f64;
-        let expected = if window_bound < Link::demo().rate {
-            window_bound
-        } else {
-            Link::demo().rate
-        };
+        let expected =
+            if window_bound < Link::demo().rate { window_bound } else { Link::demo().rate };
         assert_close(saturate(Link::demo(), streams).await, expected, 0.01);
     }
     assert_close(saturate(Link::lte(), 3).await, Link::lte().rate, 0.01);
@@ -292,11 +268,7 @@ async fn a_reader_that_is_away_closes_the_window() {
     assert!((60_000..=131_072).contains(&waiting), "{waiting}");
     let from = back + Duration::from_secs(1);
     let bytes = count(&mut io, from, from + Duration::from_secs(5)).await;
-    assert_close(
-        Bytes(bytes) / Duration::from_secs(5),
-        link.link().stream_rate(),
-        0.02,
-    );
+    assert_close(Bytes(bytes) / Duration::from_secs(5), link.link().stream_rate(), 0.02);
 }
 
 #[tokio::test(start_paused = true)]
@@ -316,11 +288,7 @@ async fn a_small_answer_overtakes_a_window_bound_stream() {
             io.write_u64(100).await.unwrap();
             io.read_exact(&mut [0; 100]).await.unwrap();
             // At most one window of the other is before it: 65 536 bytes are 10.5 ms.
-            assert!(
-                begin.elapsed() < Duration::from_millis(213),
-                "{:?}",
-                begin.elapsed()
-            );
+            assert!(begin.elapsed() < Duration::from_millis(213), "{:?}", begin.elapsed());
         })
         .await;
 }
@@ -390,11 +358,9 @@ async fn the_demo_shows_what_its_documentation_says() {
 async fn real_time_over_tcp() {
     const STREAMS: u64 = 16;
     let file = VirtualFile::new("/f", 500_000, 2);
-    let origin = Origin::start(OriginConfig {
-        files: vec![file.clone()],
-        ..OriginConfig::default()
-    })
-    .unwrap();
+    let origin =
+        Origin::start(OriginConfig { files: vec![file.clone()], ..OriginConfig::default() })
+            .unwrap();
     // 8 MB at 64 Mbit/s are one second.
     let link = Link {
         rate: BitRate::from_mbps(64.0),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Empty;
 use hyper::body::Incoming;
 use url::Url;
@@ -88,6 +88,18 @@ impl Http {
     /// connecting; `ShortBody` and `Protocol` when no response comes; `Redirect` for circles, long
     /// chains and downgrades.
     pub async fn get(&self, request: &GetRequest) -> Result<GetResponse> {
+        self.send(&Method::GET, request).await
+    }
+
+    /// Asks for the head of a URL alone (RFC 9110, section 9.3.2), otherwise as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get).
+    pub async fn head(&self, request: &GetRequest) -> Result<GetResponse> {
+        self.send(&Method::HEAD, request).await
+    }
+
+    async fn send(&self, method: &Method, request: &GetRequest) -> Result<GetResponse> {
         let config = &self.shared.config;
         let mut url = request.url.clone();
         url.set_fragment(None);
@@ -97,7 +109,7 @@ impl Http {
             let origin = Origin::of(&url)?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
-            let (response, lease) = self.exchange(&bare, &origin, &headers).await?;
+            let (response, lease) = self.exchange(method, &bare, &origin, &headers).await?;
             let next = redirects.next(response.status(), response.headers())?;
             let response = GetResponse::new(response, lease, bare, origin);
             match next {
@@ -144,13 +156,14 @@ impl Http {
     /// again (RFC 9112, section 9.5): such a request is sent once more.
     async fn exchange(
         &self,
+        method: &Method,
         url: &Url,
         origin: &Origin,
         headers: &HeaderMap,
     ) -> Result<(Response<Incoming>, Lease)> {
         let set = self.set(origin);
         let lease = set.acquire().await?;
-        let request = message(&set, url, headers, lease.protocol())?;
+        let request = message(&set, method, url, headers, lease.protocol())?;
         match lease.send(request).await {
             Ok(response) => return Ok((response, lease)),
             Err(error) if !lease.reused => return Err(failure::no_response(url, error)),
@@ -160,7 +173,7 @@ impl Http {
         // What idled as long as this one is as likely to be dead.
         set.close_idle();
         let lease = set.acquire().await?;
-        let request = message(&set, url, headers, lease.protocol())?;
+        let request = message(&set, method, url, headers, lease.protocol())?;
         match lease.send(request).await {
             Ok(response) => Ok((response, lease)),
             Err(error) => Err(failure::no_response(url, error)),
@@ -172,6 +185,7 @@ impl Http {
 /// over HTTP/2, and both for a proxy that forwards (RFC 9112, section 3.2).
 fn message(
     set: &OriginSet,
+    method: &Method,
     url: &Url,
     headers: &HeaderMap,
     protocol: Protocol,
@@ -187,6 +201,7 @@ fn message(
         Error::new(ErrorKind::Usage, message).with_source(error)
     };
     let mut request = Request::new(Empty::<Bytes>::new());
+    *request.method_mut() = method.clone();
     *request.uri_mut() = Uri::try_from(target).map_err(|error| unsendable(error.into()))?;
     let all = request.headers_mut();
     all.reserve(headers.len() + 2);

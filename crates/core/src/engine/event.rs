@@ -8,9 +8,9 @@ use pelton_algos::units::Joules;
 use url::Url;
 
 use super::UserLimits;
+use crate::ErrorKind;
 use crate::catalog::FileSpec;
 use crate::connection::{Origin, Protocol};
-use crate::ErrorKind;
 
 /// A file by its number in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -68,19 +68,11 @@ impl FileBody {
         if self.rest.is_empty() {
             return Poll::Ready(None);
         }
-        let limit = if self.pace.is_some() {
-            PACED_PIECE
-        } else {
-            BLOCK
-        };
-        let chunk = self
-            .file
-            .chunk(self.rest.start, limit.min(self.rest.end - self.rest.start));
+        let limit = if self.pace.is_some() { PACED_PIECE } else { BLOCK };
+        let chunk = self.file.chunk(self.rest.start, limit.min(self.rest.end - self.rest.start));
         if let Some((pacer, rate)) = &self.pace {
             let waiting = self.waiting.get_or_insert_with(|| {
-                Box::pin(tokio::time::sleep_until(
-                    pacer.reserve(chunk.len() as u64, *rate),
-                ))
+                Box::pin(tokio::time::sleep_until(pacer.reserve(chunk.len() as u64, *rate)))
             });
             ready!(waiting.as_mut().poll(cx));
             self.waiting = None;

@@ -65,13 +65,7 @@ fn entry(page: &mut String, name: &str, modified: SystemTime, size: &str) {
     let href = utf8_percent_encode(name, PATH);
     let length = name.chars().count();
     let (shown, padding) = if length > NAME_WIDTH {
-        (
-            format!(
-                "{}..>",
-                name.chars().take(NAME_WIDTH - 3).collect::<String>()
-            ),
-            0,
-        )
+        (format!("{}..>", name.chars().take(NAME_WIDTH - 3).collect::<String>()), 0)
     } else {
         (name.to_owned(), NAME_WIDTH - length)
     };
@@ -95,10 +89,7 @@ fn date(at: SystemTime) -> String {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -106,29 +97,16 @@ mod tests {
     use super::*;
 
     fn files(paths: &[&str]) -> BTreeMap<String, VirtualFile> {
-        paths
-            .iter()
-            .map(|path| ((*path).to_owned(), VirtualFile::new(*path, 1234, 0)))
-            .collect()
+        paths.iter().map(|path| ((*path).to_owned(), VirtualFile::new(*path, 1234, 0))).collect()
     }
 
     #[test]
     fn one_level_with_directories_first() {
-        let page = page(
-            "/d/",
-            &files(&["/d/b.bin", "/d/a/x", "/d/a/y", "/e/z", "/da"]),
-        )
-        .unwrap();
-        let hrefs: Vec<&str> = page
-            .split("href=\"")
-            .skip(1)
-            .filter_map(|rest| rest.split('"').next())
-            .collect();
+        let page = page("/d/", &files(&["/d/b.bin", "/d/a/x", "/d/a/y", "/e/z", "/da"])).unwrap();
+        let hrefs: Vec<&str> =
+            page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         assert_eq!(hrefs, ["../", "a/", "b.bin"]);
-        assert!(
-            page.contains("01-Jan-2024 00:00                1234\r\n"),
-            "{page}"
-        );
+        assert!(page.contains("01-Jan-2024 00:00                1234\r\n"), "{page}");
     }
 
     #[test]
@@ -139,10 +117,7 @@ mod tests {
             page.contains("href=\"a%20b&%3Cc%3E%3A%C3%A4.bin\">a b&amp;&lt;c&gt;:ä.bin</a>"),
             "{page}"
         );
-        assert!(
-            page.contains(&format!(">{}..&gt;</a>", "n".repeat(47))),
-            "{page}"
-        );
+        assert!(page.contains(&format!(">{}..&gt;</a>", "n".repeat(47))), "{page}");
     }
 
     #[test]

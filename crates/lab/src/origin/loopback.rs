@@ -26,17 +26,14 @@ impl Loopback {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = {
             let _guard = runtime.enter();
             TcpListener::from_std(listener)?
         };
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("lab-origin".to_owned())
-            .spawn(move || {
+        let thread =
+            std::thread::Builder::new().name("lab-origin".to_owned()).spawn(move || {
                 runtime.block_on(async {
                     tokio::select! {
                         never = serve(listener) => match never {},
@@ -44,11 +41,7 @@ impl Loopback {
                     }
                 });
             })?;
-        Ok(Self {
-            address,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
     pub(super) fn address(&self) -> SocketAddr {

@@ -103,11 +103,7 @@ impl Origin {
         } else {
             (None, None)
         };
-        let state = Arc::new(State::new(
-            config.files,
-            config.behaviour,
-            config.behaviour_by_path,
-        ));
+        let state = Arc::new(State::new(config.files, config.behaviour, config.behaviour_by_path));
         let server = Server {
             state: Arc::clone(&state),
             tls,
@@ -115,11 +111,7 @@ impl Origin {
             max_connections: config.max_connections,
         };
         let server = Loopback::start(|listener| server.run(listener))?;
-        Ok(Self {
-            server,
-            certificate_pem,
-            state,
-        })
+        Ok(Self { server, certificate_pem, state })
     }
 
     /// Adds a file, or replaces the one at its path.
@@ -134,16 +126,8 @@ impl Origin {
 
     /// The URL of `path`, which begins with `/` and is percent-encoded here.
     pub fn url(&self, path: &str) -> String {
-        let scheme = if self.certificate_pem.is_some() {
-            "https"
-        } else {
-            "http"
-        };
-        format!(
-            "{scheme}://{}{}",
-            self.address(),
-            utf8_percent_encode(path, listing::PATH)
-        )
+        let scheme = if self.certificate_pem.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.address(), utf8_percent_encode(path, listing::PATH))
     }
 
     /// The certificate to trust, where it speaks TLS.
@@ -163,11 +147,7 @@ impl Origin {
 
     /// Requests for `path` (decoded) answered so far.
     pub fn hits(&self, path: &str) -> u64 {
-        self.state
-            .entries()
-            .iter()
-            .filter(|entry| entry.path == path)
-            .count() as u64
+        self.state.entries().iter().filter(|entry| entry.path == path).count() as u64
     }
 
     /// Bytes of files handed to connections so far.

@@ -31,11 +31,7 @@ pub(super) fn parse(field: &str, size: u64) -> Requested {
         (None, Some(suffix)) if first.is_empty() => size.saturating_sub(suffix)..size,
         _ => return Requested::Whole,
     };
-    if range.is_empty() {
-        Requested::Unsatisfiable
-    } else {
-        Requested::Part(range)
-    }
+    if range.is_empty() { Requested::Unsatisfiable } else { Requested::Part(range) }
 }
 
 /// Digits only; a number too large for any file counts as the largest.
@@ -55,10 +51,7 @@ mod tests {
         assert_eq!(parse("Bytes=2-", 10), Requested::Part(2..10));
         assert_eq!(parse("bytes=-3", 10), Requested::Part(7..10));
         assert_eq!(parse("bytes=-30", 10), Requested::Part(0..10));
-        assert_eq!(
-            parse("bytes=5-99999999999999999999999", 10),
-            Requested::Part(5..10)
-        );
+        assert_eq!(parse("bytes=5-99999999999999999999999", 10), Requested::Part(5..10));
     }
 
     #[test]

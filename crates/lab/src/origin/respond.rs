@@ -20,28 +20,14 @@ pub(super) async fn respond<B>(
     pacer: Arc<Pacer>,
     request: Request<B>,
 ) -> Response<OriginBody> {
-    let path = percent_decode_str(request.uri().path())
-        .decode_utf8_lossy()
-        .into_owned();
+    let path = percent_decode_str(request.uri().path()).decode_utf8_lossy().into_owned();
     let rules = state.rules(&path);
     if !rules.behaviour.latency.is_zero() {
         tokio::time::sleep(rules.behaviour.latency).await;
     }
-    let response = answer(
-        &state,
-        rules,
-        &pacer,
-        &path,
-        request.method(),
-        request.headers(),
-    )
-    .unwrap_or_else(|error| text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
-    let field = |name| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
+    let response = answer(&state, rules, &pacer, &path, request.method(), request.headers())
+        .unwrap_or_else(|error| text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
+    let field = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
     state.log(LogEntry {
         method: request.method().clone(),
         path,
@@ -65,9 +51,7 @@ fn answer(
         let status = StatusCode::from_u16(storm.status)?;
         let mut response = text(status, format!("{status}\n"));
         if let Some(seconds) = storm.retry_after {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, seconds.into());
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         return Ok(response);
     }
@@ -115,10 +99,9 @@ fn serve(
         response = response.header(header::ACCEPT_RANGES, "bytes");
     }
     if !behaviour.hide_validators {
-        response = response.header(header::ETAG, file.etag()).header(
-            header::LAST_MODIFIED,
-            httpdate::fmt_http_date(file.modified()),
-        );
+        response = response
+            .header(header::ETAG, file.etag())
+            .header(header::LAST_MODIFIED, httpdate::fmt_http_date(file.modified()));
     }
     // A Range counts for GET alone (RFC 9110, section 14.2).
     let requested = if behaviour.ignore_ranges || method == Method::HEAD {
@@ -136,9 +119,8 @@ fn serve(
         }
         Requested::Part(range) => {
             let field = format!("bytes {}-{}/{}", range.start, range.end - 1, file.size);
-            response = response
-                .status(StatusCode::PARTIAL_CONTENT)
-                .header(header::CONTENT_RANGE, field);
+            response =
+                response.status(StatusCode::PARTIAL_CONTENT).header(header::CONTENT_RANGE, field);
             (range, false)
         }
     };
@@ -152,9 +134,7 @@ fn serve(
         file: file.clone(),
         rest: range,
         hide_length,
-        pace: behaviour
-            .rate_per_connection
-            .map(|rate| (Arc::clone(pacer), rate)),
+        pace: behaviour.rate_per_connection.map(|rate| (Arc::clone(pacer), rate)),
         waiting: None,
         sent: state.sent_counter(),
     }))
@@ -170,11 +150,7 @@ fn requested(file: &VirtualFile, headers: &HeaderMap) -> Requested {
     let unchanged = field(header::IF_RANGE).is_none_or(|validator| {
         validator == file.etag() || validator == httpdate::fmt_http_date(file.modified())
     });
-    if unchanged {
-        ranges::parse(range, file.size)
-    } else {
-        Requested::Whole
-    }
+    if unchanged { ranges::parse(range, file.size) } else { Requested::Whole }
 }
 
 fn authorised(behaviour: &OriginBehaviour, headers: &HeaderMap) -> bool {

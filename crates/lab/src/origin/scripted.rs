@@ -45,11 +45,7 @@ impl RawRequest {
 
     /// The value of a field; upper and lower case are equal in its name.
     pub fn field(&self, name: &str) -> Option<&str> {
-        let fields = self
-            .head
-            .lines()
-            .skip(1)
-            .filter_map(|line| line.split_once(':'));
+        let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
         fields
             .into_iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -82,11 +78,7 @@ enum End {
 impl Reply {
     /// Exactly `bytes`, and nothing else.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self {
-            head: Vec::new(),
-            steps: vec![Step::Send(bytes.into())],
-            end: End::KeepAlive,
-        }
+        Self { head: Vec::new(), steps: vec![Step::Send(bytes.into())], end: End::KeepAlive }
     }
 
     /// A response with this code and reason, say `206 Partial Content`. No field is added.
@@ -101,8 +93,7 @@ impl Reply {
     /// Adds a field to the head.
     #[must_use]
     pub fn field(mut self, name: &str, value: impl Display) -> Self {
-        self.head
-            .extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        self.head.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         self
     }
 
@@ -123,28 +114,19 @@ impl Reply {
     /// Closes the connection at the end.
     #[must_use]
     pub fn close(self) -> Self {
-        Self {
-            end: End::Close,
-            ..self
-        }
+        Self { end: End::Close, ..self }
     }
 
     /// Resets the connection at the end.
     #[must_use]
     pub fn reset(self) -> Self {
-        Self {
-            end: End::Reset,
-            ..self
-        }
+        Self { end: End::Reset, ..self }
     }
 
     /// Keeps the connection open at the end and says nothing ever again.
     #[must_use]
     pub fn hang(self) -> Self {
-        Self {
-            end: End::Hang,
-            ..self
-        }
+        Self { end: End::Hang, ..self }
     }
 }
 
@@ -164,10 +146,7 @@ impl Scripted {
         script: impl Fn(&RawRequest) -> Reply + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let shared = Arc::new(Script {
-            script,
-            requests: Arc::clone(&requests),
-        });
+        let shared = Arc::new(Script { script, requests: Arc::clone(&requests) });
         let server = Loopback::start(|listener| accept(listener, shared))?;
         Ok(Self { server, requests })
     }
@@ -179,19 +158,12 @@ impl Scripted {
 
     /// The URL of `path`, which begins with `/` and is percent-encoded here.
     pub fn url(&self, path: &str) -> String {
-        format!(
-            "http://{}{}",
-            self.address(),
-            utf8_percent_encode(path, listing::PATH)
-        )
+        format!("http://{}{}", self.address(), utf8_percent_encode(path, listing::PATH))
     }
 
     /// Every request so far.
     pub fn requests(&self) -> Vec<RawRequest> {
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -241,10 +213,7 @@ impl<F: Fn(&RawRequest) -> Reply> Script<F> {
     fn reply(&self, head: String) -> Reply {
         let request = {
             let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-            let request = RawRequest {
-                number: requests.len(),
-                head,
-            };
+            let request = RawRequest { number: requests.len(), head };
             requests.push(request.clone());
             request
         };

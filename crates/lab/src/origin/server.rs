@@ -59,14 +59,8 @@ impl Server {
             async move { Ok::<_, Infallible>(respond(state, pacer, request).await) }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
-        let builder = if self.http2 {
-            builder
-        } else {
-            builder.http1_only()
-        };
+        let builder = if self.http2 { builder } else { builder.http1_only() };
         // A connection that ends badly is the client's to notice.
-        let _ = builder
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
+        let _ = builder.serve_connection(TokioIo::new(stream), service).await;
     }
 }

@@ -15,10 +15,7 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn new(behaviour: OriginBehaviour) -> Self {
-        Self {
-            behaviour,
-            stormed: AtomicU64::new(0),
-        }
+        Self { behaviour, stormed: AtomicU64::new(0) }
     }
 
     /// The storm that this request runs into, if any.
@@ -52,17 +49,9 @@ impl State {
         for_all: OriginBehaviour,
         by_path: Vec<(String, OriginBehaviour)>,
     ) -> Self {
-        let by_path = by_path
-            .into_iter()
-            .map(|(path, rules)| (path, Rules::new(rules)))
-            .collect();
+        let by_path = by_path.into_iter().map(|(path, rules)| (path, Rules::new(rules))).collect();
         Self {
-            files: RwLock::new(
-                files
-                    .into_iter()
-                    .map(|file| (file.path.clone(), file))
-                    .collect(),
-            ),
+            files: RwLock::new(files.into_iter().map(|file| (file.path.clone(), file)).collect()),
             for_all: Rules::new(for_all),
             by_path,
             log: Mutex::default(),
@@ -80,10 +69,7 @@ impl State {
     }
 
     pub(super) fn put(&self, file: VirtualFile) {
-        self.files
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(file.path.clone(), file);
+        self.files.write().unwrap_or_else(PoisonError::into_inner).insert(file.path.clone(), file);
     }
 
     pub(super) fn log(&self, entry: LogEntry) {
@@ -95,9 +81,7 @@ impl State {
     }
 
     pub(super) fn connections(&self) -> MutexGuard<'_, Connections> {
-        self.connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn sent_counter(&self) -> Arc<AtomicU64> {

@@ -17,15 +17,10 @@ pub(super) fn acceptor(http2: bool) -> io::Result<(TlsAcceptor, String)> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| {
-            builder
-                .with_no_client_auth()
-                .with_single_cert(vec![made.cert.der().clone()], key)
+            builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)
         })
         .map_err(io::Error::other)?;
-    config.alpn_protocols = if http2 {
-        vec![b"h2".to_vec(), b"http/1.1".to_vec()]
-    } else {
-        vec![b"http/1.1".to_vec()]
-    };
+    config.alpn_protocols =
+        if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
     Ok((TlsAcceptor::from(Arc::new(config)), made.cert.pem()))
 }

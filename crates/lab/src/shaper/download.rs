@@ -94,10 +94,7 @@ impl Download {
     /// When polling again brings news that `inner` does not announce.
     pub(super) fn next_event(&self) -> Option<Timestamp> {
         let arrival = self.sent.front().map(|(at, _)| *at);
-        let room = self
-            .window
-            .next_acknowledgement()
-            .filter(|_| !self.waiting.is_empty());
+        let room = self.window.next_acknowledgement().filter(|_| !self.waiting.is_empty());
         let end = self.end.as_ref().map(|(at, _)| *at);
         // The end waits for the bytes before it.
         arrival.into_iter().chain(room).min().or(end)
@@ -175,8 +172,7 @@ impl Download {
         let bytes = units::Bytes(len as u64);
         let transit = offer(self.clock, bytes);
         self.window.sent(bytes, transit);
-        self.sent
-            .push_back((transit.arrives, self.waiting.split_to(len).freeze()));
+        self.sent.push_back((transit.arrives, self.waiting.split_to(len).freeze()));
         self.unread += len;
         true
     }
