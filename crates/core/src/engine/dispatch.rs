@@ -29,13 +29,14 @@ impl Engine {
         if self.waiting.is_empty() {
             return;
         }
-        for allocation in allocations {
-            let lanes = f64::from(allocation.parameters.concurrency);
+        let widened = self.lanes.clone();
+        for (allocation, lanes) in allocations.iter().zip(&widened) {
+            let lanes = f64::from(*lanes);
             while self.lanes_used(allocation.classes, allocations) < lanes
                 && self.start_next(now, allocation.classes)
             {}
         }
-        let lanes: f64 = allocations.iter().map(|a| f64::from(a.parameters.concurrency)).sum();
+        let lanes: f64 = widened.iter().copied().map(f64::from).sum();
         while !self.waiting.is_empty()
             && self.lanes_used(Classes::ALL, allocations) < lanes
             && self.start_next(now, Classes::ALL)

@@ -183,6 +183,8 @@ pub struct Engine {
     origin_ids: HashMap<Origin, OriginId>,
 
     decision: Option<Decision>,
+    /// Lanes of each allocation of the decision: see [`Engine::widened_lanes`].
+    lanes: Vec<u32>,
     /// What the present decision was made for.
     decided_for: Option<LinkEstimate>,
     redecide: bool,
@@ -228,6 +230,7 @@ impl Engine {
             origins: Vec::new(),
             origin_ids: HashMap::new(),
             decision: None,
+            lanes: Vec::new(),
             decided_for: None,
             redecide: true,
             refill: true,
