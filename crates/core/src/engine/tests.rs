@@ -1,1 +1,4 @@
-//! stub
+//! The engine in a world of virtual time: scenarios that read as scripts, and random worlds.
+
+mod complete;
+mod world;
