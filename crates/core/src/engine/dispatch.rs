@@ -93,7 +93,6 @@ impl Engine {
         let Some(file) = next else { return false };
         self.active.insert(file);
         let entry = &mut self.files[file.index()];
-        entry.not_before = None;
         if entry.opened.is_some() {
             entry.state = State::Active;
         } else {
@@ -156,7 +155,7 @@ impl Engine {
         let floor = self.split_floor().0;
         let entry = &self.files[file.index()];
         let origin = entry.origin;
-        let held = entry.not_before.is_some_and(|at| now < at);
+        let held = entry.not_before.is_some();
         if entry.state != State::Active || held || !self.has_room(now, origin) {
             return false;
         }

@@ -62,21 +62,30 @@ impl Engine {
 
     /// No new stream of `file` before `at`; without any stream it leaves its lane to others.
     fn hold(&mut self, at: Timestamp, file: FileId) {
+        self.release_hold(file);
         let entry = &mut self.files[file.index()];
         entry.not_before = Some(at);
+        self.delayed.insert((at, file));
         if entry.ranges.streams() == 0 && entry.state == State::Active {
             entry.state = State::Delayed;
             self.active.remove(&file);
-            self.delayed.insert((at, file));
             self.redecide_if_drained();
         }
     }
 
-    pub(super) fn wake_delayed(&mut self, now: Timestamp) {
-        while let Some((at, file)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
+    pub(super) fn release_hold(&mut self, file: FileId) {
+        if let Some(at) = self.files[file.index()].not_before.take() {
             self.delayed.remove(&(at, file));
-            self.enqueue(file);
-            self.redecide = true;
+        }
+    }
+
+    pub(super) fn wake_delayed(&mut self, now: Timestamp) {
+        while let Some((_, file)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
+            self.release_hold(file);
+            if self.files[file.index()].state == State::Delayed {
+                self.enqueue(file);
+                self.redecide = true;
+            }
             self.refill = true;
         }
     }
@@ -120,23 +129,12 @@ impl Engine {
     }
 
     fn give_up_origin(&mut self, origin: OriginId, failure: &Failure) {
-        let in_transfer: Vec<FileId> = self
-            .active
-            .iter()
-            .copied()
-            .filter(|id| self.files[id.index()].origin == origin)
-            .collect();
-        let later: Vec<_> = self
-            .delayed
-            .iter()
-            .copied()
-            .filter(|(_, id)| self.files[id.index()].origin == origin)
-            .collect();
-        for (at, file) in later {
-            self.delayed.remove(&(at, file));
-            self.give_up(file, failure.clone());
-        }
-        for file in in_transfer {
+        let of_origin = |id: &FileId| self.files[id.index()].origin == origin;
+        let in_transfer = self.active.iter().copied().filter(of_origin);
+        let later = self.delayed.iter().map(|(_, id)| *id).filter(of_origin);
+        let later = later.filter(|id| !self.active.contains(id));
+        let given_up: Vec<FileId> = later.chain(in_transfer).collect();
+        for file in given_up {
             self.give_up(file, failure.clone());
         }
         for file in self.waiting.drain() {

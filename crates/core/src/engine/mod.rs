@@ -176,6 +176,7 @@ pub struct Engine {
     files: Vec<Entry>,
     waiting: Waiting,
     active: BTreeSet<FileId>,
+    /// When a file that failed may have new streams. Those without any have left their lanes.
     delayed: BTreeSet<(Timestamp, FileId)>,
     streams: BTreeMap<StreamId, Stream>,
     next_stream: u64,
@@ -285,11 +286,8 @@ impl Engine {
             self.streams.values().map(|s| s.last_activity + self.config.stall_timeout).min();
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
-        let held = self.active.iter().filter_map(|id| self.files[id.index()].not_before).min();
-        [stall, delayed, blocked, held.filter(|at| *at > now), self.policy.next_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        let policy = self.policy.next_timeout().filter(|_| self.may_decide());
+        [stall, delayed, blocked, policy].into_iter().flatten().min()
     }
 
     /// What the run has done so far.

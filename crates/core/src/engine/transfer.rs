@@ -238,6 +238,7 @@ impl Engine {
             self.abort(stream);
         }
         self.active.remove(&file);
+        self.release_hold(file);
         self.finishing += 1;
         self.redecide_if_drained();
         self.actions.push(Action::Finish { file, modified });
@@ -271,6 +272,7 @@ impl Engine {
         }
         self.files[file.index()].state = State::Over;
         self.active.remove(&file);
+        self.release_hold(file);
         self.redecide_if_drained();
     }
 }
