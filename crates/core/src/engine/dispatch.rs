@@ -165,6 +165,11 @@ impl Engine {
         let parts = u64::from(wanted);
         let known = entry.ranges.size().is_some() && entry.takes_ranges;
         let range = if streams == 0 && !(known && entry.ranges.done_bytes() > 0) {
+            // It may be another version by now: shorter, or longer.
+            if entry.ranges.done_bytes() > 0 {
+                self.actions.push(Action::Restart { file });
+            }
+            entry.ranges.reset();
             entry.ranges.start_whole(stream);
             None
         } else if known {
@@ -215,10 +220,12 @@ impl Engine {
             range,
             if_modified_since,
         };
-        let origin = entry.origin;
+        let (origin, attempt) = (entry.origin, entry.attempt);
         self.note_activity(now);
-        self.streams
-            .insert(stream, Stream { file, origin, whole, has_head: false, last_activity: now });
+        self.streams.insert(
+            stream,
+            Stream { file, origin, attempt, whole, has_head: false, last_activity: now },
+        );
         self.origin(origin).streams += 1;
         self.totals.requests += 1;
         self.actions.push(Action::Fetch(fetch));

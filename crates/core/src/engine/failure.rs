@@ -15,7 +15,7 @@ const OVERLOAD_PATIENCE: u32 = 4;
 
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
-        let Stream { file, origin, has_head, .. } = stream;
+        let Stream { file, origin, attempt, has_head, .. } = stream;
         if failure.kind.is_overload() {
             self.note_overload(now, origin, &failure, has_head);
         }
@@ -24,12 +24,16 @@ impl Engine {
             return;
         }
         if failure.kind == ErrorKind::Changed {
-            self.restart(file);
+            self.on_changed(file);
             return;
         }
         let retry = self.config.retry;
         let entry = &mut self.files[file.index()];
-        entry.failures += 1;
+        // Streams that were in flight together fail together: that is one failed attempt.
+        if attempt == entry.attempt {
+            entry.attempt += 1;
+            entry.failures += 1;
+        }
         let patience = match failure.kind {
             ErrorKind::Overloaded => retry.attempts.saturating_mul(OVERLOAD_PATIENCE),
             _ => retry.attempts,
@@ -41,11 +45,12 @@ impl Engine {
             self.give_up(file, failure);
             return;
         }
-        let failures = entry.failures;
+        let another = entry.not_before.is_none();
+        let failures = entry.failures.max(1);
         let pause = retry
             .delay(failures, &mut self.jitter)
             .max(failure.retry_after.unwrap_or(Duration::ZERO));
-        self.totals.retries += 1;
+        self.totals.retries += u64::from(another);
         self.hold(now + pause, file);
     }
 
@@ -166,6 +171,10 @@ impl Engine {
             .map(|(id, s)| (*id, *s))
             .collect();
         for (id, stream) in stalled {
+            // The failure of another one may have ended its file.
+            if !self.streams.contains_key(&id) {
+                continue;
+            }
             self.abort(id);
             let url = self.files[stream.file.index()].url();
             let message = format!("{url}: nothing arrived for {} s", limit.as_secs());

@@ -105,6 +105,8 @@ impl Default for EngineConfig {
 struct Stream {
     file: FileId,
     origin: OriginId,
+    /// The attempt at its file that it belongs to.
+    attempt: u64,
     /// Asked for the whole file, not for a range.
     whole: bool,
     has_head: bool,

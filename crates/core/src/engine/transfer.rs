@@ -54,7 +54,7 @@ impl Engine {
         entry.origin = answered_by;
         entry.located = (head.url != entry.spec.url).then_some(head.url);
         entry.modified = head.modified;
-        entry.takes_ranges = head.ranges && head.total.is_some();
+        entry.takes_ranges = head.ranges && head.total.is_some() && !entry.ignores_ranges;
         entry.validator = Some(head.validator);
         if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
             self.give_up(file, failure);
@@ -123,7 +123,10 @@ impl Engine {
         let file = known.file;
         let entry = &mut self.files[file.index()];
         let accepted = entry.ranges.advance(stream, bytes);
-        entry.failures = 0;
+        // Without ranges the next attempt starts from the first byte: this one has got nowhere.
+        if entry.takes_ranges {
+            entry.failures = 0;
+        }
         self.totals.delivered += Bytes(accepted);
         let streams = self.streams.len() as u32;
         if let Some(rate) = self.link.on_delivered(now, Bytes(bytes), streams) {
@@ -187,10 +190,11 @@ impl Engine {
     fn on_range_ignored(&mut self, file: FileId) {
         let entry = &mut self.files[file.index()];
         entry.takes_ranges = false;
+        entry.ignores_ranges = true;
         let from_start =
             entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(|s| s.whole));
         let Some(survivor) = from_start else {
-            self.restart(file);
+            self.start_anew(file);
             return;
         };
         let others: Vec<StreamId> =
@@ -200,20 +204,13 @@ impl Engine {
         }
         match self.files[file.index()].ranges.leave_to(survivor) {
             Some(end) => self.actions.push(Action::Cut { stream: survivor, end }),
-            None => self.restart(file),
+            None => self.start_anew(file),
         }
     }
 
-    /// Starts `file` anew: what was written belongs to nothing.
-    pub(super) fn restart(&mut self, file: FileId) {
-        let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
-        for stream in streams {
-            self.abort(stream);
-        }
+    /// The server's file is another one than before.
+    pub(super) fn on_changed(&mut self, file: FileId) {
         let entry = &mut self.files[file.index()];
-        let takes_ranges = entry.takes_ranges;
-        entry.forget_version();
-        entry.takes_ranges = takes_ranges;
         entry.restarts += 1;
         if entry.restarts > MOST_RESTARTS {
             let message = format!(
@@ -223,6 +220,16 @@ impl Engine {
             self.give_up(file, Failure::new(ErrorKind::Changed, message));
             return;
         }
+        self.start_anew(file);
+    }
+
+    /// What was written of `file` belongs to nothing.
+    fn start_anew(&mut self, file: FileId) {
+        let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
+        for stream in streams {
+            self.abort(stream);
+        }
+        self.files[file.index()].forget_version();
         self.actions.push(Action::Restart { file });
     }
 
