@@ -1,6 +1,6 @@
 //! What happens to a file in transfer: opened, headed, filled, ended, finished.
 
-use pelton_algos::ranges::StreamId;
+use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
@@ -17,6 +17,11 @@ impl Engine {
     pub(super) fn on_opened(&mut self, now: Timestamp, file: FileId, opened: Opened) {
         let entry = &mut self.files[file.index()];
         if entry.state != State::Opening {
+            // It can also turn out later that it can't be written.
+            if let (Opened::Failed(failure), State::Active | State::Delayed) = (opened, entry.state)
+            {
+                self.give_up(file, failure);
+            }
             return;
         }
         entry.state = State::Active;
@@ -25,7 +30,8 @@ impl Engine {
             Opened::Fresh => {}
             Opened::Part(part) => {
                 entry.ranges.set_size(part.size);
-                part.done.into_iter().for_each(|range| entry.ranges.mark_done(range));
+                let within = |range: ByteRange| range.start..range.end.min(part.size);
+                part.done.into_iter().for_each(|range| entry.ranges.mark_done(within(range)));
                 entry.validator = Some(part.validator);
                 entry.takes_ranges = true;
                 self.finish_if_complete(file);
@@ -47,19 +53,19 @@ impl Engine {
             self.move_stream(stream, old_origin, answered_by);
         }
         self.note_answer(now, answered_by, head.protocol);
-        if !whole {
-            return;
-        }
         let entry = &mut self.files[file.index()];
-        entry.origin = answered_by;
-        entry.located = (head.url != entry.spec.url).then_some(head.url);
         entry.modified = head.modified;
-        entry.takes_ranges = head.ranges && head.total.is_some() && !entry.ignores_ranges;
-        entry.validator = Some(head.validator);
         if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
             self.give_up(file, failure);
             return;
         }
+        if !whole {
+            return;
+        }
+        entry.origin = answered_by;
+        entry.located = (head.url != entry.spec.url).then_some(head.url);
+        entry.takes_ranges = head.ranges && head.total.is_some() && !entry.ignores_ranges;
+        entry.validator = Some(head.validator);
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
             let same =
                 head.total == Some(existing.size) && same_second(existing.modified, head.modified);
@@ -144,6 +150,12 @@ impl Engine {
             Outcome::Complete => {
                 if let Some(in_flight) = in_flight.filter(|s| ended.whole && s.end.is_none()) {
                     self.learn_size(file, in_flight.position);
+                    let entry = &self.files[file.index()];
+                    let received = entry.ranges.size();
+                    if let Some(failure) = size_conflict(entry.spec.size, received, entry.url()) {
+                        self.give_up(file, failure);
+                        return;
+                    }
                 }
                 let unfinished = in_flight.and_then(|s| s.remaining()).is_some_and(|left| left > 0);
                 if unfinished {
@@ -154,12 +166,14 @@ impl Engine {
                 }
             }
             Outcome::NotModified => {
-                let size = match self.files[file.index()].opened {
-                    Some(OpenedAs::Existing(existing)) => existing.size,
-                    _ => 0,
+                let entry = &self.files[file.index()];
+                let Some(OpenedAs::Existing(existing)) = entry.opened else {
+                    let message = format!("{}: 304 for a file that is not there", entry.url());
+                    self.on_failure(now, ended, Failure::new(ErrorKind::Protocol, message));
+                    return;
                 };
                 self.note_answer_of(now, ended.origin);
-                self.keep_existing(file, size);
+                self.keep_existing(file, existing.size);
                 return;
             }
             Outcome::RangeIgnored => {

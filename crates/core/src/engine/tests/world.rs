@@ -29,7 +29,7 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    fn validator(self) -> Validator {
+    pub(super) fn validator(self) -> Validator {
         Validator { etag: Some(format!("\"v{}\"", self.version)), last_modified: None }
     }
 
@@ -54,6 +54,10 @@ pub(super) struct Host {
     pub(super) ranges: bool,
     /// Answers a range with the whole file all the same.
     pub(super) ignores_ranges: bool,
+    /// Sends a body whatever If-Modified-Since says.
+    pub(super) always_sends_bodies: bool,
+    /// Paths that are always answered with 500.
+    pub(super) broken: BTreeSet<String>,
     /// States sizes.
     pub(super) states_size: bool,
     /// More streams than this are answered with 503.
@@ -81,6 +85,8 @@ impl Default for Host {
             silent: false,
             ranges: true,
             ignores_ranges: false,
+            always_sends_bodies: false,
+            broken: BTreeSet::new(),
             states_size: true,
             bears: usize::MAX,
             retry_after: None,
@@ -115,9 +121,8 @@ pub(super) enum Ending {
 pub(super) struct Local {
     pub(super) host: String,
     pub(super) path: String,
-    /// What lies where it goes.
-    pub(super) found: Option<Opened>,
-    opened: bool,
+    /// What lay where it goes.
+    opened: Option<Opened>,
     /// What was written, in order: bytes and their version.
     written: Vec<(ByteRange, u64)>,
     /// Bytes that the run brought, whatever became of them.
@@ -189,6 +194,10 @@ pub(super) struct World {
     /// What the link carries, bits a second.
     pub(super) mbps: f64,
     pub(super) metered: bool,
+    /// What lies where files go; nothing where this says nothing.
+    pub(super) found: Vec<(usize, Opened)>,
+    /// How long it takes to finish a file.
+    pub(super) slow_finish: Option<Duration>,
     pub(super) limits: UserLimits,
     /// Every fetch with its moment.
     pub(super) fetches: Vec<(Timestamp, Fetch)>,
@@ -222,6 +231,8 @@ impl World {
             live: BTreeMap::new(),
             mbps: 50.0,
             metered: false,
+            found: Vec::new(),
+            slow_finish: None,
             fetches: Vec::new(),
             decisions: Vec::new(),
             aborts: Vec::new(),
@@ -387,12 +398,15 @@ impl World {
     fn perform(&mut self, action: Action) {
         match action {
             Action::Open { file } => {
-                let opened = self.local[file.index()].found.clone().unwrap_or(Opened::Fresh);
+                let found = self.found.iter().find(|(index, _)| *index == file.index());
+                let opened = found.map_or(Opened::Fresh, |(_, opened)| opened.clone());
+                let local = &mut self.local[file.index()];
                 if let Opened::Part(part) = &opened {
-                    let local = &mut self.local[file.index()];
-                    local.written = part.done.iter().map(|range| (range.clone(), 1)).collect();
+                    let version = part.validator.etag.as_ref().unwrap()[2..3].parse().unwrap();
+                    let there = part.done.iter().filter(|range| range.end <= part.size);
+                    local.written = there.map(|range| (range.clone(), version)).collect();
                 }
-                assert!(!std::mem::replace(&mut self.local[file.index()].opened, true));
+                assert_eq!(local.opened.replace(opened.clone()), None);
                 self.later(Duration::ZERO, Coming::Event(Event::Opened { file, opened }));
             }
             Action::Fetch(fetch) => self.fetch(fetch),
@@ -424,7 +438,7 @@ impl World {
             }
             Action::Kept { file, size } => {
                 let local = &self.local[file.index()];
-                let there = match &local.found {
+                let there = match &local.opened {
                     Some(Opened::Existing(existing)) => existing.size,
                     Some(Opened::Verified { size }) => *size,
                     other => panic!("{other:?} was kept"),
@@ -458,12 +472,13 @@ impl World {
             "{file:?} is finished with {:?} instead of {remote:?}",
             local.written
         );
-        self.later(Duration::ZERO, Coming::Event(Event::Finished { file, result: Ok(()) }));
+        let after = self.slow_finish.unwrap_or_default();
+        self.later(after, Coming::Event(Event::Finished { file, result: Ok(()) }));
     }
 
     fn fetch(&mut self, fetch: Fetch) {
         let local = &self.local[fetch.file.index()];
-        assert!(local.opened && local.ending.is_none());
+        assert!(local.opened.is_some() && local.ending.is_none());
         let host = fetch.url.host_str().unwrap().to_owned();
         let range = fetch.range.clone();
         if let Some(range) = &range {
@@ -528,6 +543,9 @@ impl World {
         if host.refuses {
             return self.fail(stream, ErrorKind::Connect, None);
         }
+        if host.broken.contains(live.fetch.url.path()) {
+            return self.fail(stream, ErrorKind::ServerError, None);
+        }
         if streaming >= host.bears {
             return self.fail(stream, ErrorKind::Overloaded, host.retry_after);
         }
@@ -546,7 +564,8 @@ impl World {
         let Some(remote) = self.hosts[&answering].files.get(path).copied() else {
             return self.fail(stream, ErrorKind::NotFound, None);
         };
-        if live.fetch.if_modified_since.is_some_and(|since| since >= remote.modified()) {
+        let since = live.fetch.if_modified_since.filter(|_| !host.always_sends_bodies);
+        if since.is_some_and(|since| since >= remote.modified()) {
             return self.send(Event::Ended { stream, result: Outcome::NotModified });
         }
         if let Some(range) = &live.fetch.range {
@@ -629,6 +648,23 @@ impl World {
         bytes
     }
 
+    /// Every stream in flight breaks now.
+    pub(super) fn break_all(&mut self, kind: ErrorKind) {
+        for stream in self.live.keys().copied().collect::<Vec<_>>() {
+            if self.live.contains_key(&stream) {
+                self.fail(stream, kind, None);
+            }
+        }
+    }
+
+    /// The newest stream of `file` breaks now.
+    pub(super) fn break_one(&mut self, file: usize, kind: ErrorKind) {
+        let newest = self.live.iter().rfind(|(_, live)| live.fetch.file.index() == file);
+        if let Some(stream) = newest.map(|(id, _)| *id) {
+            self.fail(stream, kind, None);
+        }
+    }
+
     // What the scripts ask.
 
     pub(super) fn seconds(&self) -> f64 {
@@ -663,6 +699,15 @@ impl World {
     /// Streams in flight of the file with this number.
     pub(super) fn streams_of(&self, file: usize) -> usize {
         self.live.values().filter(|live| live.fetch.file.index() == file).count()
+    }
+
+    pub(super) fn files_in_transfer(&self) -> usize {
+        self.live.values().map(|live| live.fetch.file).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Body bytes that arrived.
+    pub(super) fn brought(&self) -> u64 {
+        self.local.iter().map(|local| local.brought).sum()
     }
 
     pub(super) fn fetches_of(&self, file: usize) -> Vec<(Timestamp, &Fetch)> {
