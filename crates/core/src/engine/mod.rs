@@ -383,6 +383,7 @@ impl Engine {
             self.files.push(Entry::new(spec, origin, group));
             self.totals.files += 1;
             match unusable {
+                None if self.cancelled => self.give_up(id, cancelled()),
                 None => self.enqueue(id),
                 Some(failure) => self.give_up(id, failure),
             }
@@ -432,11 +433,37 @@ impl Engine {
         self.config.limits = limits;
         let ceiling =
             limits.max_files.unwrap_or(limits.max_connections).min(limits.max_connections);
-        self.growth.set_ceiling(ceiling);
+        self.growth = ChannelGrowth::new(self.growth.channels().max(DEFAULT_CHANNELS), ceiling);
         for origin in &mut self.origins {
             origin.budget.set_ceiling(limits.max_connections_per_origin);
         }
+        self.shed_streams();
         self.redecide = true;
+    }
+
+    /// Aborts streams beyond ceilings that were lowered, the newest first. Those whose bytes could
+    /// not be kept go on to their end.
+    fn shed_streams(&mut self) {
+        let limits = self.config.limits;
+        let newest_first: Vec<(StreamId, Stream)> =
+            self.streams.iter().rev().map(|(id, stream)| (*id, *stream)).collect();
+        for (id, Stream { file, origin, .. }) in newest_first {
+            let entry = &self.files[file.index()];
+            let origin = &self.origins[origin.0 as usize];
+            let of_file = limits.max_streams_per_file.map_or(u32::MAX, |most| most.max(1));
+            let beyond = entry.ranges.streams() as u32 > of_file
+                || !origin.multiplexes
+                    && (origin.streams > limits.max_connections_per_origin
+                        || self.connections_in_use() > limits.max_connections);
+            if beyond && entry.takes_ranges {
+                self.abort(id);
+            }
+        }
+    }
+
+    /// Streams that have a connection of their own.
+    fn connections_in_use(&self) -> u32 {
+        self.origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum()
     }
 
     fn on_pause(&mut self, now: Timestamp) {
@@ -449,10 +476,10 @@ impl Engine {
         self.cancelled = true;
         self.abort_all();
         self.link.on_idle(now);
-        let unfinished: Vec<FileId> = self.active.iter().copied().collect();
+        let begun = self.active.iter().copied().chain(self.delayed.iter().map(|(_, file)| *file));
+        let unfinished: BTreeSet<FileId> = begun.chain(self.waiting.drain()).collect();
         for file in unfinished {
-            let failure = Failure::new(ErrorKind::Cancelled, "cancelled before it was complete");
-            self.give_up(file, failure);
+            self.give_up(file, cancelled());
         }
     }
 
@@ -476,4 +503,8 @@ impl Engine {
         origin.streams = origin.streams.saturating_sub(1);
         Some(removed)
     }
+}
+
+fn cancelled() -> Failure {
+    Failure::new(ErrorKind::Cancelled, "cancelled before it was complete")
 }
