@@ -54,7 +54,8 @@ impl Engine {
             (class, count.files, count.bytes, count.bytes)
         });
         let delayed = self.delayed.iter().map(|(_, file)| file);
-        for file in self.active.iter().chain(delayed) {
+        let out_of_lanes = delayed.filter(|file| !self.active.contains(file));
+        for file in self.active.iter().chain(out_of_lanes) {
             let entry = &self.files[file.index()];
             let (_, files, outstanding, sizes) = &mut by_class[entry.class as usize];
             *files += 1;
@@ -137,17 +138,21 @@ impl Engine {
         self.redecide |= drained;
     }
 
+    /// Whether there is anything to decide about.
+    pub(super) fn may_decide(&self) -> bool {
+        let unfinished =
+            !(self.waiting.is_empty() && self.active.is_empty() && self.delayed.is_empty());
+        unfinished && !self.paused && !self.cancelled
+    }
+
     pub(super) fn decide_if_due(&mut self, now: Timestamp) {
         let asked_for = self.policy.next_timeout().is_some_and(|at| now >= at);
-        if self.cancelled || self.paused || !(self.redecide || asked_for) {
+        if !self.may_decide() || !(self.redecide || asked_for) {
             return;
         }
         self.redecide = false;
         self.recluster_if_due();
         let clusters = self.clusters();
-        if clusters.is_empty() {
-            return;
-        }
         let link = self.link.estimate();
         let observation = Observation {
             link,
