@@ -1,1 +1,410 @@
-//! stub
+//! What an application holds: a client with its settings, and downloads that it starts.
+
+use std::future::{Future, IntoFuture};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pelton_algos::energy::EnergyModel;
+use pelton_algos::policy::{Eht, Policy};
+use pelton_power::{ModelledConfig, NetworkEnergyModel, PowerMeter};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use url::Url;
+
+use crate::catalog::{FileSpec, WalkOptions};
+use crate::connection::{Connector, Http, HttpConfig, TcpConnector};
+use crate::driver::{Driver, Mailbox};
+use crate::engine::{Engine, EngineConfig};
+use crate::events::Plan;
+use crate::job::{Command, Job};
+use crate::report::Recorder;
+use crate::sink::{Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
+use crate::{Error, ErrorKind, Report, Result, RunEvent, source};
+
+type PolicyMaker = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
+type MeterMaker = Arc<dyn Fn() -> (Option<Box<dyn PowerMeter>>, String) + Send + Sync>;
+type ModelMaker = Arc<dyn Fn() -> Box<dyn EnergyModel + Send> + Send + Sync>;
+
+/// Downloads with one set of settings. Cheap to clone.
+///
+/// Each download runs on a thread of its own, so that it does not depend on the caller's runtime
+/// and never blocks it.
+#[derive(Clone)]
+pub struct Client {
+    settings: Arc<Settings>,
+}
+
+struct Settings {
+    policy: PolicyMaker,
+    meter: MeterMaker,
+    model: ModelMaker,
+    connector: Arc<dyn Connector>,
+    http: HttpConfig,
+    engine: EngineConfig,
+}
+
+/// Builds a [`Client`].
+pub struct ClientBuilder {
+    policy: PolicyMaker,
+    meter: MeterMaker,
+    model: ModelMaker,
+    connector: Option<Arc<dyn Connector>>,
+    http: HttpConfig,
+    engine: EngineConfig,
+}
+
+impl Default for ClientBuilder {
+    fn default() -> Self {
+        let power = ModelledConfig::default();
+        Self {
+            policy: Arc::new(|| Box::new(Eht::default())),
+            meter: Arc::new({
+                let power = power.clone();
+                move || {
+                    let choice = pelton_power::auto(power.clone());
+                    (Some(choice.meter), choice.reason)
+                }
+            }),
+            model: Arc::new(move || Box::new(NetworkEnergyModel::new(power.clone()))),
+            connector: None,
+            http: HttpConfig::default(),
+            engine: EngineConfig::default(),
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// The scheduling policy; each download starts with a clone of it. Default: EHT.
+    #[must_use]
+    pub fn policy(mut self, policy: impl Policy + Clone + Sync + 'static) -> Self {
+        self.policy = Arc::new(move || Box::new(policy.clone()));
+        self
+    }
+
+    /// The power meter; each download starts with a clone of it. Default: the best that is
+    /// readable, else a model.
+    #[must_use]
+    pub fn meter(mut self, meter: impl PowerMeter + Clone + Sync + 'static) -> Self {
+        self.meter = Arc::new(move || {
+            let meter = meter.clone();
+            let source = meter.source().to_string();
+            (Some(Box::new(meter)), source)
+        });
+        self
+    }
+
+    /// No meter: no joules are reported, and EHT decides by its model alone.
+    #[must_use]
+    pub fn no_meter(mut self) -> Self {
+        self.meter = Arc::new(|| (None, "none: no meter was asked for".to_owned()));
+        self
+    }
+
+    /// What policies predict joules with. Default: the network model of pelton-power.
+    #[must_use]
+    pub fn energy_model(mut self, model: impl EnergyModel + Clone + Send + Sync + 'static) -> Self {
+        self.model = Arc::new(move || Box::new(model.clone()));
+        self
+    }
+
+    /// Opens byte streams. Default: TCP.
+    #[must_use]
+    pub fn connector(mut self, connector: Arc<dyn Connector>) -> Self {
+        self.connector = Some(connector);
+        self
+    }
+
+    /// HTTP settings: headers, credentials, TLS, proxies, redirects.
+    #[must_use]
+    pub fn http(mut self, http: HttpConfig) -> Self {
+        self.http = http;
+        self
+    }
+
+    /// Ceilings, link hints, retries and time-outs.
+    #[must_use]
+    pub const fn engine(mut self, engine: EngineConfig) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    /// None at present; files that settings name are read when a download starts.
+    pub fn build(self) -> Result<Client> {
+        let connector = self.connector.unwrap_or_else(|| Arc::new(TcpConnector::default()));
+        Ok(Client {
+            settings: Arc::new(Settings {
+                policy: self.policy,
+                meter: self.meter,
+                model: self.model,
+                connector,
+                http: self.http,
+                engine: self.engine,
+            }),
+        })
+    }
+}
+
+/// Something to download: a URL or a [`FileSpec`]. A URL whose path ends in `/` is a directory
+/// listing and means its files.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A URL as text, parsed when the download starts.
+    Text(String),
+    /// A URL.
+    Url(Url),
+    /// A file with what is known of it.
+    File(Box<FileSpec>),
+}
+
+impl From<&str> for Input {
+    fn from(url: &str) -> Self {
+        Self::Text(url.to_owned())
+    }
+}
+
+impl From<String> for Input {
+    fn from(url: String) -> Self {
+        Self::Text(url)
+    }
+}
+
+impl From<Url> for Input {
+    fn from(url: Url) -> Self {
+        Self::Url(url)
+    }
+}
+
+impl From<FileSpec> for Input {
+    fn from(spec: FileSpec) -> Self {
+        Self::File(Box::new(spec))
+    }
+}
+
+impl Client {
+    /// A client with other settings than the defaults.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// A download of `inputs` into the current directory, to be started with
+    /// [`start`](Download::start) or by awaiting it.
+    pub fn download<I: Into<Input>>(&self, inputs: impl IntoIterator<Item = I>) -> Download {
+        Download {
+            settings: Arc::clone(&self.settings),
+            inputs: inputs.into_iter().map(Into::into).collect(),
+            target: Target::Directory(PathBuf::from(".")),
+            options: DirectoryOptions::default(),
+            walk: WalkOptions::default(),
+        }
+    }
+}
+
+enum Target {
+    Directory(PathBuf),
+    Sink(Box<dyn Sink>),
+}
+
+/// A download that has not started.
+#[must_use = "a download does nothing until it is started or awaited"]
+pub struct Download {
+    settings: Arc<Settings>,
+    inputs: Vec<Input>,
+    target: Target,
+    options: DirectoryOptions,
+    walk: WalkOptions,
+}
+
+impl Download {
+    /// Puts files below `directory`, which is made when it is missing.
+    pub fn into_dir(mut self, directory: impl AsRef<Path>) -> Self {
+        self.target = Target::Directory(directory.as_ref().to_owned());
+        self
+    }
+
+    /// Passes the bytes of the one file on to `writer`, in order.
+    pub fn to_writer(self, writer: Box<dyn Write + Send>) -> Self {
+        self.to_sink(Box::new(StreamSink::new(writer)))
+    }
+
+    /// Hands the bytes to an own sink.
+    pub fn to_sink(mut self, sink: Box<dyn Sink>) -> Self {
+        self.target = Target::Sink(sink);
+        self
+    }
+
+    /// How directory listings are followed.
+    pub fn walk(mut self, walk: WalkOptions) -> Self {
+        self.walk = walk;
+        self
+    }
+
+    /// Whether parts of an earlier run are continued and parts are kept for a later one. Default:
+    /// they are.
+    pub const fn resume(mut self, resume: bool) -> Self {
+        self.options.resume = resume;
+        self
+    }
+
+    /// How space for files is set aside. Default: not at all.
+    pub const fn allocation(mut self, allocation: Allocation) -> Self {
+        self.options.allocation = allocation;
+        self
+    }
+
+    /// Whether data and names are on the disk before a file counts as complete. Default: no.
+    pub const fn fsync(mut self, fsync: bool) -> Self {
+        self.options.fsync = fsync;
+        self
+    }
+
+    /// Starts the download on its own thread.
+    ///
+    /// # Errors
+    /// No thread can be started. What else may be wrong shows in [`Job::report`].
+    pub fn start(self) -> Result<Job> {
+        let (commands, commands_in) = mpsc::unbounded_channel();
+        let (events_out, events) = mpsc::unbounded_channel();
+        let (report_out, report) = oneshot::channel();
+        on_own_thread(move || async move {
+            let _ = report_out.send(self.run(commands_in, events_out).await);
+        })?;
+        Ok(Job { commands, events: Some(events), report })
+    }
+
+    /// What would be downloaded: listings followed, and sizes asked for where nothing tells them.
+    ///
+    /// # Errors
+    /// A malformed URL, a listing that can't be read, names that collide.
+    pub async fn catalog(self) -> Result<Vec<FileSpec>> {
+        Box::pin(aside(move || async move {
+            let http = Http::new(
+                self.settings.http.clone(),
+                Arc::clone(&self.settings.connector),
+                Rc::new(|_| {}),
+            )?;
+            let files = source::resolve(&http, self.inputs, &self.walk).await?;
+            Ok(source::ask_sizes(&http, files).await)
+        }))
+        .await
+    }
+
+    /// What the policy would decide at the start. Sizes are asked for; no body is fetched.
+    ///
+    /// # Errors
+    /// As for [`catalog`](Self::catalog); `Usage` when there is nothing to download.
+    pub async fn plan(self) -> Result<Plan> {
+        Box::pin(aside(move || async move { self.plan_on_this_thread().await })).await
+    }
+
+    async fn plan_on_this_thread(self) -> Result<Plan> {
+        let started = Instant::now();
+        let mailbox = Rc::new(Mailbox::default());
+        let http = self.http(&mailbox)?;
+        let files = source::resolve(&http, self.inputs, &self.walk).await?;
+        let files = source::ask_sizes(&http, files).await;
+        let engine = Engine::new(self.settings.engine, (self.settings.policy)())
+            .with_energy_model((self.settings.model)());
+        let (_, energy_source) = (self.settings.meter)();
+        crate::driver::plan(engine, &mailbox, files, started, &energy_source)
+            .ok_or_else(|| Error::new(ErrorKind::Usage, "nothing to download"))
+    }
+
+    fn http(&self, mailbox: &Rc<Mailbox>) -> Result<Http> {
+        let mailbox = Rc::clone(mailbox);
+        let observer = Rc::new(move |event| mailbox.put_connection_event(&event));
+        Http::new(self.settings.http.clone(), Arc::clone(&self.settings.connector), observer)
+    }
+
+    async fn run(
+        self,
+        mut commands: mpsc::UnboundedReceiver<Command>,
+        events: mpsc::UnboundedSender<RunEvent>,
+    ) -> Result<Report> {
+        let started = Instant::now();
+        let mailbox = Rc::new(Mailbox::default());
+        let http = self.http(&mailbox)?;
+        let files = tokio::select! {
+            files = source::resolve(&http, self.inputs, &self.walk) => files?,
+            () = cancelled(&mut commands) => {
+                return Err(Error::new(ErrorKind::Cancelled, "cancelled while the list was read"));
+            }
+        };
+        let sink: Box<dyn Sink> = match self.target {
+            Target::Directory(directory) => Box::new(DirectorySink::new(directory, self.options)),
+            Target::Sink(sink) => sink,
+        };
+        let mut config = self.settings.engine;
+        if !sink.takes_any_order() {
+            config.limits.max_files = Some(1);
+            config.limits.max_streams_per_file = Some(1);
+        }
+        let (meter, energy_source) = (self.settings.meter)();
+        let engine = Engine::new(config, (self.settings.policy)())
+            .with_energy_model((self.settings.model)());
+        // Nobody may be listening.
+        let tell = Box::new(move |event| drop(events.send(event)));
+        let recorder = Recorder::new(energy_source, tell);
+        let driver = Driver { engine, http, sink, meter, recorder, mailbox, commands, started };
+        Ok(driver.run(files).await)
+    }
+}
+
+impl IntoFuture for Download {
+    type Output = Result<Report>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.start()?.report().await })
+    }
+}
+
+/// Ends when the caller cancels or is gone.
+async fn cancelled(commands: &mut mpsc::UnboundedReceiver<Command>) {
+    while let Some(command) = commands.recv().await {
+        if matches!(command, Command::Cancel) {
+            return;
+        }
+    }
+}
+
+/// Runs a task on a thread of its own and waits for its result.
+async fn aside<T, F, Fut>(task: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Fut + Send + 'static,
+    Fut: Future<Output = Result<T>>,
+{
+    let (out, result) = oneshot::channel();
+    on_own_thread(move || async move {
+        let _ = out.send(task().await);
+    })?;
+    result.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the thread ended early")))
+}
+
+/// Runs a task on a new thread with a runtime of its own.
+fn on_own_thread<F, Fut>(task: F) -> Result<()>
+where
+    F: FnOnce() -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Error::new(ErrorKind::Internal, "no runtime could be built").with_source(error)
+    })?;
+    std::thread::Builder::new()
+        .name("pelton".to_owned())
+        .spawn(move || {
+            let local = tokio::task::LocalSet::new();
+            local.block_on(&runtime, task());
+        })
+        .map_err(|error| {
+            Error::new(ErrorKind::Internal, "no thread could be started").with_source(error)
+        })?;
+    Ok(())
+}

@@ -1,1 +1,414 @@
-//! stub
+//! The one loop that turns the world into events and actions into the world.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use pelton_algos::ranges::StreamId;
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{Bytes, Joules};
+use pelton_power::{CpuClock, PowerMeter, ProcessCpu, Reading, Traffic};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::catalog::FileSpec;
+use crate::connection::{ConnectionEvent, Http};
+use crate::engine::{Action, Engine, Event, Fetch, FileId, Opened};
+use crate::events::Summary;
+use crate::fetch::{self, SharedOutput};
+use crate::job::Command;
+use crate::report::{Ending, Gauges, Recorder, Report, throughput};
+use crate::sink::Sink;
+use crate::{Error, ErrorKind};
+
+/// How often the meter is read while a policy may search by it.
+const METER_INTERVAL: Duration = Duration::from_millis(100);
+/// Progress at most four times a second.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Events on their way from streams to the loop. Bytes of one stream that arrive together are one
+/// event, so that a fast link does not cost an event a chunk.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    events: RefCell<Vec<Event>>,
+    arrived: Notify,
+}
+
+impl Mailbox {
+    pub(crate) fn put(&self, event: Event) {
+        let mut events = self.events.borrow_mut();
+        if let (Some(Event::Data { stream: last, bytes: sum }), Event::Data { stream, bytes }) =
+            (events.last_mut(), &event)
+            && last == stream
+        {
+            *sum += bytes;
+            return;
+        }
+        events.push(event);
+        self.arrived.notify_one();
+    }
+
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.events.borrow_mut())
+    }
+
+    /// Takes note of what a connection tells.
+    pub(crate) fn put_connection_event(&self, event: &ConnectionEvent) {
+        match event {
+            ConnectionEvent::Opened { rtt: Some(rtt), .. } | ConnectionEvent::Rtt { rtt, .. } => {
+                self.put(Event::Rtt(*rtt));
+            }
+            _ => {}
+        }
+    }
+}
+
+struct StreamTask {
+    abort: AbortHandle,
+    end: Rc<Cell<u64>>,
+}
+
+/// Everything that a run holds.
+pub(crate) struct Driver {
+    pub(crate) engine: Engine,
+    pub(crate) http: Http,
+    pub(crate) sink: Box<dyn Sink>,
+    pub(crate) meter: Option<Box<dyn PowerMeter>>,
+    pub(crate) recorder: Recorder,
+    pub(crate) mailbox: Rc<Mailbox>,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) started: Instant,
+}
+
+/// The loop's own state.
+struct Run {
+    driver: Driver,
+    outputs: HashMap<FileId, SharedOutput>,
+    tasks: HashMap<StreamId, StreamTask>,
+    served: Rc<RefCell<Vec<Served>>>,
+    energy: Option<Reading>,
+    cpu: ProcessCpu,
+    cpu_at_start: Duration,
+    cancelled: bool,
+    over: bool,
+}
+
+type Served = (FileId, crate::connection::ConnectionId, crate::connection::Protocol);
+
+impl Driver {
+    /// Downloads `files` to the end.
+    pub(crate) async fn run(self, files: Vec<FileSpec>) -> Report {
+        let cpu = ProcessCpu;
+        let mut run = Run {
+            outputs: HashMap::new(),
+            tasks: HashMap::new(),
+            served: Rc::default(),
+            energy: None,
+            cpu_at_start: cpu.cpu_time(),
+            cpu,
+            cancelled: false,
+            over: false,
+            driver: self,
+        };
+        run.read_meter();
+        run.handle(Event::Files(files));
+        run.handle(Event::ListEnded);
+        run.drive().await;
+        run.report()
+    }
+}
+
+impl Run {
+    fn now(&self) -> Timestamp {
+        Timestamp::new(self.driver.started.elapsed())
+    }
+
+    async fn drive(&mut self) {
+        let mut meter_due = Instant::now() + METER_INTERVAL;
+        let mut progress_due = Instant::now() + PROGRESS_INTERVAL;
+        let mailbox = Rc::clone(&self.driver.mailbox);
+        while !self.over {
+            let timeout = self.driver.engine.next_timeout(self.now());
+            let timeout = timeout.map(|at| self.driver.started + at.since_start());
+            let wake = timeout.map_or(meter_due, |at| at.min(meter_due)).min(progress_due);
+            tokio::select! {
+                biased;
+                command = self.driver.commands.recv() => self.obey(command),
+                () = mailbox.arrived.notified() => {}
+                () = tokio::time::sleep_until(wake) => {}
+            }
+            for event in mailbox.take() {
+                self.handle(event);
+            }
+            let now = Instant::now();
+            if timeout.is_some_and(|at| now >= at) {
+                self.handle(Event::Timeout);
+            }
+            if now >= meter_due {
+                self.read_meter();
+                meter_due = now + METER_INTERVAL;
+            }
+            if now >= progress_due {
+                self.driver.recorder.progress(self.now(), &self.driver.engine, self.gauges());
+                progress_due = now + PROGRESS_INTERVAL;
+            }
+        }
+    }
+
+    /// A caller that is gone wants nothing more.
+    fn obey(&mut self, command: Option<Command>) {
+        match command {
+            Some(Command::Pause) => self.handle(Event::Pause),
+            Some(Command::Resume) => self.handle(Event::Resume),
+            Some(Command::SetLimits(limits)) => self.handle(Event::SetLimits(limits)),
+            Some(Command::Cancel) | None => {
+                self.cancelled = true;
+                self.driver.commands.close();
+                self.handle(Event::Cancel);
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = self.now();
+        for (file, connection, protocol) in self.served.borrow_mut().drain(..) {
+            self.driver.recorder.served_by(file, connection, protocol);
+        }
+        let ending = match &event {
+            Event::Ended { stream, .. } => {
+                self.tasks.remove(stream);
+                None
+            }
+            Event::Finished { file, result: Ok(()) } => Some(*file),
+            _ => None,
+        };
+        let actions = self.driver.engine.handle(now, event);
+        if let Some(file) = ending {
+            let bytes = self.driver.engine.bytes_of(file);
+            self.driver.recorder.file_over(
+                now,
+                file,
+                &self.driver.engine,
+                Ending::Complete { bytes },
+            );
+        }
+        for action in actions {
+            self.perform(now, action);
+        }
+    }
+
+    fn perform(&mut self, now: Timestamp, action: Action) {
+        match action {
+            Action::Open { file } => self.open(now, file),
+            Action::Fetch(fetch) => self.fetch(fetch),
+            Action::Cut { stream, end } => {
+                if let Some(task) = self.tasks.get(&stream) {
+                    task.end.set(end);
+                }
+            }
+            Action::Abort { stream } => {
+                if let Some(task) = self.tasks.remove(&stream) {
+                    task.abort.abort();
+                }
+            }
+            Action::Restart { file } => self.restart(file),
+            Action::Connections { origin, limit, open } => {
+                self.driver.http.set_limit(&origin, limit as usize);
+                self.driver.http.open_early(&origin, open as usize);
+            }
+            Action::Finish { file, modified } => self.finish(file, modified),
+            Action::Kept { file, size } => {
+                if let Some(output) = self.take_output(file) {
+                    output.abandon(None);
+                }
+                self.driver.recorder.file_over(
+                    now,
+                    file,
+                    &self.driver.engine,
+                    Ending::Kept { bytes: size },
+                );
+            }
+            Action::GiveUp { file, failure } => {
+                let part = self
+                    .driver
+                    .engine
+                    .resumable(file)
+                    .filter(|_| failure.kind != ErrorKind::Checksum);
+                if let Some(output) = self.take_output(file) {
+                    output.abandon(part.as_ref());
+                }
+                let bytes = self.driver.engine.bytes_of(file);
+                let ending = Ending::GivenUp { bytes, failure };
+                self.driver.recorder.file_over(now, file, &self.driver.engine, ending);
+            }
+            Action::Decided(decision) => {
+                let gauges = self.gauges();
+                self.driver.recorder.decided(now, &decision, &self.driver.engine, gauges);
+            }
+            Action::Done => self.over = true,
+        }
+    }
+
+    fn open(&mut self, now: Timestamp, file: FileId) {
+        self.driver.recorder.file_started(now, file, &self.driver.engine);
+        let (opened, output) = self.driver.sink.open(self.driver.engine.spec(file));
+        if let Opened::Part(part) = &opened {
+            let bytes = part.done.iter().map(|range| range.end - range.start).sum();
+            self.driver.recorder.resumed(file, bytes);
+        }
+        self.outputs.insert(file, Rc::new(RefCell::new(Some(output))));
+        self.driver.mailbox.put(Event::Opened { file, opened });
+    }
+
+    fn fetch(&mut self, fetch: Fetch) {
+        let file = fetch.file;
+        let Some(output) = self.outputs.get(&file) else { return };
+        let end = Rc::new(Cell::new(fetch.range.as_ref().map_or(u64::MAX, |range| range.end)));
+        let mailbox = Rc::clone(&self.driver.mailbox);
+        let served = Rc::clone(&self.served);
+        let context = fetch::Context {
+            http: self.driver.http.clone(),
+            output: Rc::clone(output),
+            end: Rc::clone(&end),
+            headers: headers(self.driver.engine.spec(file)),
+            tell: Rc::new(move |event| mailbox.put(event)),
+            served_by: Rc::new(move |connection, protocol| {
+                served.borrow_mut().push((file, connection, protocol));
+            }),
+        };
+        let stream = fetch.stream;
+        let task = tokio::task::spawn_local(async move {
+            let result = fetch::run(&context, &fetch).await;
+            (context.tell)(Event::Ended { stream, result });
+        });
+        self.tasks.insert(stream, StreamTask { abort: task.abort_handle(), end });
+    }
+
+    fn restart(&mut self, file: FileId) {
+        let Some(output) = self.outputs.get(&file) else { return };
+        let restarted = output.borrow_mut().as_deref_mut().map(crate::sink::Output::restart);
+        if let Some(Err(error)) = restarted {
+            self.driver.mailbox.put(Event::Opened { file, opened: Opened::Failed(error.into()) });
+        }
+    }
+
+    fn finish(&mut self, file: FileId, modified: Option<std::time::SystemTime>) {
+        let mailbox = Rc::clone(&self.driver.mailbox);
+        let Some(output) = self.take_output(file) else {
+            let error = Error::new(ErrorKind::Internal, "a file was finished twice");
+            mailbox.put(Event::Finished { file, result: Err(error.into()) });
+            return;
+        };
+        if !output.finish_takes_long() {
+            let result = output.finish(modified).map_err(Into::into);
+            mailbox.put(Event::Finished { file, result });
+            return;
+        }
+        tokio::task::spawn_local(async move {
+            let finished = tokio::task::spawn_blocking(move || output.finish(modified)).await;
+            let result = finished.unwrap_or_else(|panic| {
+                Err(Error::new(ErrorKind::Internal, "verifying a file failed").with_source(panic))
+            });
+            mailbox.put(Event::Finished { file, result: result.map_err(Into::into) });
+        });
+    }
+
+    fn take_output(&mut self, file: FileId) -> Option<Box<dyn crate::sink::Output>> {
+        let output = self.outputs.remove(&file)?;
+        output.borrow_mut().take()
+    }
+
+    fn traffic(&self) -> Traffic {
+        let counters = self.driver.http.counters();
+        Traffic {
+            received: Bytes(counters.received),
+            sent: Bytes(counters.sent),
+            connections_opened: counters.opened,
+            connections_open: counters.open_now as u32,
+        }
+    }
+
+    fn read_meter(&mut self) {
+        let (now, traffic) = (self.now(), self.traffic());
+        let Some(meter) = &mut self.driver.meter else { return };
+        match meter.read(now, &traffic) {
+            Ok(reading) => {
+                self.energy = Some(reading);
+                self.handle(Event::Energy(reading.total));
+            }
+            Err(error) => tracing::debug!(%error, "no reading this time"),
+        }
+    }
+
+    fn gauges(&self) -> Gauges {
+        Gauges {
+            energy_j: self.energy.map(|reading| reading.total.get()),
+            connections: self.driver.http.counters().open_now as u32,
+        }
+    }
+
+    fn report(mut self) -> Report {
+        let (now, traffic) = (self.now(), self.traffic());
+        if let Some(meter) = &mut self.driver.meter
+            && let Ok(last) = meter.finish(now, &traffic)
+        {
+            self.energy = Some(last);
+        }
+        let totals = self.driver.engine.totals();
+        let duration = now.since_start();
+        let rate = throughput(totals.delivered, duration);
+        let energy = self.energy.map(|reading| reading.total);
+        let parts = self.energy.and_then(|reading| reading.parts);
+        let summary = Summary {
+            policy: self.driver.engine.policy_name().to_owned(),
+            files: totals.files,
+            files_done: totals.done,
+            files_failed: totals.failed,
+            bytes: totals.delivered.0,
+            seconds: duration.as_secs_f64(),
+            throughput_bps: rate,
+            energy_j: energy.map(Joules::get),
+            energy_radio_j: parts.map(|parts| parts.radio.get()),
+            energy_cpu_j: parts.map(|parts| parts.cpu.get()),
+            energy_base_j: parts.map(|parts| parts.base.get()),
+            energy_source: self.driver.meter.as_ref().map(|meter| meter.source().to_string()),
+            throughput_per_joule: energy.filter(|e| e.get() > 0.0).map(|e| rate / e.get()),
+            connections: traffic.connections_opened,
+            requests: totals.requests,
+            retries: totals.retries,
+            cpu_s: self.cpu.cpu_time().saturating_sub(self.cpu_at_start).as_secs_f64(),
+            exit_code: self.driver.recorder.exit_code(&self.driver.engine, self.cancelled),
+        };
+        self.driver.recorder.finish(summary)
+    }
+}
+
+/// Headers of one file. Those that the engine owns are left out: they would contradict its own.
+fn headers(spec: &FileSpec) -> Vec<(HeaderName, HeaderValue)> {
+    const OWNED: [&str; 5] = ["range", "if-range", "host", "accept-encoding", "connection"];
+    spec.headers
+        .iter()
+        .filter(|(name, _)| !OWNED.contains(&name.to_ascii_lowercase().as_str()))
+        .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)))
+        .collect()
+}
+
+/// What the engine would do first with `files`, without doing it. `None` without files.
+pub(crate) fn plan(
+    mut engine: Engine,
+    mailbox: &Mailbox,
+    files: Vec<FileSpec>,
+    started: Instant,
+    energy_source: &str,
+) -> Option<crate::events::Plan> {
+    let now = Timestamp::new(started.elapsed());
+    for event in mailbox.take() {
+        engine.handle(now, event);
+    }
+    engine.handle(now, Event::Files(files));
+    let decision = engine.decision()?.clone();
+    Some(crate::report::plan(&engine, &decision, energy_source))
+}

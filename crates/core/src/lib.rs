@@ -25,6 +25,10 @@ mod job;
 mod journal;
 mod report;
 pub mod sink;
+mod source;
 
+pub use client::{Client, ClientBuilder, Download, Input};
 pub use error::{Error, ErrorKind, Result};
 pub use events::RunEvent;
+pub use job::{Canceller, Events, Job};
+pub use report::Report;

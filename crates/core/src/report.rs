@@ -1,1 +1,290 @@
-//! stub
+//! What a run did: per file, per decision, with joules and their source.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use pelton_algos::cluster::Cluster;
+use pelton_algos::policy::Decision;
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{BitRate, Bytes};
+use serde::Serialize;
+
+use crate::ErrorKind;
+use crate::connection::{ConnectionId, Protocol};
+use crate::engine::{ClusterUse, Engine, Failure, FileId};
+use crate::events::{
+    ActiveFile, AllocationReport, ClusterReport, DecisionMade, ErrorReport, FileReport, FileStart,
+    LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
+};
+
+/// Files in transfer that a progress event names.
+const SHOWN_FILES: usize = 8;
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// What was planned at the start; nothing when there was nothing to do.
+    pub plan: Option<Plan>,
+    /// Totals.
+    pub summary: Summary,
+    /// One entry a file that is over, in the order in which they ended.
+    pub files: Vec<FileReport>,
+    /// Every decision.
+    pub decisions: Vec<DecisionMade>,
+}
+
+impl Report {
+    /// Whether every file is there.
+    pub const fn is_complete(&self) -> bool {
+        self.summary.exit_code == 0
+    }
+}
+
+/// What is known of a file in transfer.
+#[derive(Debug, Default)]
+struct FileNotes {
+    started: Timestamp,
+    connections: BTreeSet<ConnectionId>,
+    protocol: Option<Protocol>,
+    resumed_from: u64,
+}
+
+/// Collects what a run does, and says it.
+pub(crate) struct Recorder {
+    tell: Box<dyn Fn(RunEvent)>,
+    energy_source: String,
+    notes: HashMap<FileId, FileNotes>,
+    plan: Option<Plan>,
+    files: Vec<FileReport>,
+    decisions: Vec<DecisionMade>,
+    failures: Vec<ErrorKind>,
+}
+
+/// What the meter and the connections say at some moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gauges {
+    pub(crate) energy_j: Option<f64>,
+    pub(crate) connections: u32,
+}
+
+impl Recorder {
+    pub(crate) fn new(energy_source: String, tell: Box<dyn Fn(RunEvent)>) -> Self {
+        Self {
+            tell,
+            energy_source,
+            notes: HashMap::new(),
+            plan: None,
+            files: Vec::new(),
+            decisions: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    pub(crate) fn file_started(&mut self, now: Timestamp, file: FileId, engine: &Engine) {
+        let spec = engine.spec(file);
+        self.notes.insert(file, FileNotes { started: now, ..FileNotes::default() });
+        let start =
+            FileStart { at_s: seconds(now), name: spec.name.clone(), url: shown(&spec.url) };
+        (self.tell)(RunEvent::Start(start));
+    }
+
+    pub(crate) fn resumed(&mut self, file: FileId, bytes: u64) {
+        self.notes.entry(file).or_default().resumed_from = bytes;
+    }
+
+    pub(crate) fn served_by(&mut self, file: FileId, connection: ConnectionId, protocol: Protocol) {
+        let notes = self.notes.entry(file).or_default();
+        notes.connections.insert(connection);
+        notes.protocol = Some(protocol);
+    }
+
+    pub(crate) fn decided(
+        &mut self,
+        now: Timestamp,
+        decision: &Decision,
+        engine: &Engine,
+        gauges: Gauges,
+    ) {
+        if self.plan.is_none() {
+            let plan = plan(engine, decision, &self.energy_source);
+            self.plan = Some(plan.clone());
+            (self.tell)(RunEvent::Plan(plan));
+        }
+        let made = DecisionMade {
+            at_s: seconds(now),
+            allocations: allocations(decision, &engine.usage()),
+            wanted_connections: decision.wanted_connections,
+            reason: decision.reason.clone(),
+            throughput_bps: engine.goodput().bps(),
+            energy_j: gauges.energy_j,
+        };
+        self.decisions.push(made.clone());
+        (self.tell)(RunEvent::Decision(made));
+    }
+
+    pub(crate) fn file_over(
+        &mut self,
+        now: Timestamp,
+        file: FileId,
+        engine: &Engine,
+        ending: Ending,
+    ) {
+        let spec = engine.spec(file);
+        let notes =
+            self.notes.remove(&file).unwrap_or(FileNotes { started: now, ..FileNotes::default() });
+        let (bytes, already_there, failure) = match ending {
+            Ending::Complete { bytes } => (bytes, false, None),
+            Ending::Kept { bytes } => (bytes, true, None),
+            Ending::GivenUp { bytes, failure } => (bytes, false, Some(failure)),
+        };
+        self.failures.extend(failure.as_ref().map(|failure| failure.kind));
+        let report = FileReport {
+            at_s: seconds(now),
+            name: spec.name.clone(),
+            url: shown(&spec.url),
+            bytes,
+            seconds: (now - notes.started).as_secs_f64(),
+            connections: notes.connections.len() as u32,
+            protocol: notes.protocol.map(|protocol| protocol.to_string()),
+            resumed_from: notes.resumed_from,
+            already_there,
+            digest: spec.digest.as_ref().filter(|_| failure.is_none()).map(ToString::to_string),
+            ok: failure.is_none(),
+            error: failure.map(|failure| ErrorReport {
+                code: failure.kind.exit_code(),
+                kind: failure.kind.name(),
+                retryable: failure.kind.is_retryable(),
+                message: failure.message,
+            }),
+        };
+        (self.tell)(RunEvent::File(report.clone()));
+        self.files.push(report);
+    }
+
+    pub(crate) fn progress(&self, now: Timestamp, engine: &Engine, gauges: Gauges) {
+        let totals = engine.totals();
+        let left = totals.expected.saturating_sub(totals.delivered);
+        let active = engine.active_files().take(SHOWN_FILES).map(|(file, bytes, size)| {
+            ActiveFile { name: engine.spec(file).name.clone(), bytes, size }
+        });
+        let moving = engine.goodput() > BitRate::ZERO;
+        (self.tell)(RunEvent::Progress(Progress {
+            at_s: seconds(now),
+            files: totals.files,
+            files_done: totals.done,
+            files_failed: totals.failed,
+            bytes: totals.delivered.0,
+            bytes_expected: totals.expected.0,
+            throughput_bps: engine.goodput().bps(),
+            energy_j: gauges.energy_j,
+            connections: gauges.connections,
+            clusters: engine
+                .decision()
+                .map(|d| allocations(d, &engine.usage()))
+                .unwrap_or_default(),
+            active: active.collect(),
+            remaining_s: moving.then(|| (left / engine.goodput()).as_secs_f64()),
+        }));
+    }
+
+    /// The exit code of the whole run: one for all when failures agree, 7 when they are mixed or
+    /// some files are merely unfinished.
+    pub(crate) fn exit_code(&self, engine: &Engine, cancelled: bool) -> u8 {
+        let totals = engine.totals();
+        if cancelled && totals.done < totals.files {
+            return ErrorKind::Cancelled.exit_code();
+        }
+        let mut codes: Vec<u8> = self.failures.iter().map(|kind| kind.exit_code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        match codes.as_slice() {
+            [] => 0,
+            [code] => *code,
+            _ => UNFINISHED,
+        }
+    }
+
+    pub(crate) fn finish(self, summary: Summary) -> Report {
+        (self.tell)(RunEvent::Summary(summary.clone()));
+        Report { plan: self.plan, summary, files: self.files, decisions: self.decisions }
+    }
+}
+
+/// Some files failed for different reasons.
+const UNFINISHED: u8 = 7;
+
+/// How a file ended.
+pub(crate) enum Ending {
+    Complete { bytes: u64 },
+    Kept { bytes: u64 },
+    GivenUp { bytes: u64, failure: Failure },
+}
+
+/// What would be done, as the engine sees it now.
+pub(crate) fn plan(engine: &Engine, decision: &Decision, energy_source: &str) -> Plan {
+    let totals = engine.totals();
+    let link = engine.link();
+    Plan {
+        schema: SCHEMA,
+        policy: engine.policy_name().to_owned(),
+        files: totals.files,
+        files_of_unknown_size: engine.files_of_unknown_size(),
+        bytes: totals.expected.0,
+        link: LinkReport {
+            rtt_s: link.rtt.as_secs_f64(),
+            bandwidth_bps: link.bandwidth.bps(),
+            bdp_bytes: link.bdp().0,
+            stream_window_bytes: link.stream_window.0,
+        },
+        clusters: engine.clusters().iter().map(cluster_report).collect(),
+        parameters: allocations(decision, &engine.usage()),
+        wanted_connections: decision.wanted_connections,
+        reason: decision.reason.clone(),
+        energy_source: energy_source.to_owned(),
+    }
+}
+
+fn cluster_report(cluster: &Cluster) -> ClusterReport {
+    ClusterReport {
+        cluster: cluster.classes.to_string(),
+        files: cluster.files,
+        bytes: cluster.bytes.0,
+        mean_size_bytes: cluster.mean_size.0,
+    }
+}
+
+fn allocations(decision: &Decision, usage: &[ClusterUse]) -> Vec<AllocationReport> {
+    let used = |classes| usage.iter().find(|u| u.classes == classes);
+    decision
+        .allocations
+        .iter()
+        .map(|allocation| AllocationReport {
+            cluster: allocation.classes.to_string(),
+            pipelining: allocation.parameters.pipelining,
+            parallelism: allocation.parameters.parallelism,
+            concurrency: allocation.parameters.concurrency,
+            active_files: used(allocation.classes).map_or(0, |u| u.files),
+            active_streams: used(allocation.classes).map_or(0, |u| u.streams),
+        })
+        .collect()
+}
+
+/// A URL without its user name and password.
+pub(crate) fn shown(url: &url::Url) -> String {
+    if url.username().is_empty() && url.password().is_none() {
+        return url.to_string();
+    }
+    let mut bare = url.clone();
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.to_string()
+}
+
+pub(crate) fn seconds(now: Timestamp) -> f64 {
+    now.since_start().as_secs_f64()
+}
+
+/// Bits a second over `duration`.
+pub(crate) fn throughput(bytes: Bytes, duration: Duration) -> f64 {
+    (bytes / duration).bps()
+}

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
+use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Empty;
 use hyper::body::Incoming;
 use url::Url;
@@ -67,7 +67,7 @@ impl Http {
     /// A client that opens its byte streams with `connector` and tells `observer` of connections.
     ///
     /// # Errors
-    /// `Usage` for certificate files that cannot be used.
+    /// `Usage` for certificate files and proxies that cannot be used.
     pub fn new(
         config: HttpConfig,
         connector: Arc<dyn Connector>,
@@ -88,6 +88,18 @@ impl Http {
     /// connecting; `ShortBody` and `Protocol` when no response comes; `Redirect` for circles, long
     /// chains and downgrades.
     pub async fn get(&self, request: &GetRequest) -> Result<GetResponse> {
+        self.send(&Method::GET, request).await
+    }
+
+    /// Asks for the head of a URL alone (RFC 9110, section 9.3.2), otherwise as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As for [`get`](Self::get).
+    pub async fn head(&self, request: &GetRequest) -> Result<GetResponse> {
+        self.send(&Method::HEAD, request).await
+    }
+
+    async fn send(&self, method: &Method, request: &GetRequest) -> Result<GetResponse> {
         let config = &self.shared.config;
         let mut url = request.url.clone();
         url.set_fragment(None);
@@ -97,7 +109,7 @@ impl Http {
             let origin = Origin::of(&url)?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
-            let (response, lease) = self.exchange(&bare, &origin, &headers).await?;
+            let (response, lease) = self.exchange(method, &bare, &origin, &headers).await?;
             let next = redirects.next(response.status(), response.headers())?;
             let response = GetResponse::new(response, lease, bare, origin);
             match next {
@@ -144,14 +156,15 @@ impl Http {
     /// again (RFC 9112, section 9.5): such a request is sent once more.
     async fn exchange(
         &self,
+        method: &Method,
         url: &Url,
         origin: &Origin,
         headers: &HeaderMap,
     ) -> Result<(Response<Incoming>, Lease)> {
         let set = self.set(origin);
         let lease = set.acquire().await?;
-        let sent = lease.send(message(url, origin, headers, lease.protocol())?);
-        match sent.await {
+        let request = message(&set, method, url, headers, lease.protocol())?;
+        match lease.send(request).await {
             Ok(response) => return Ok((response, lease)),
             Err(error) if !lease.reused => return Err(failure::no_response(url, error)),
             Err(error) => tracing::debug!(%error, %origin, "sending again over a fresh connection"),
@@ -160,39 +173,46 @@ impl Http {
         // What idled as long as this one is as likely to be dead.
         set.close_idle();
         let lease = set.acquire().await?;
-        let sent = lease.send(message(url, origin, headers, lease.protocol())?);
-        match sent.await {
+        let request = message(&set, method, url, headers, lease.protocol())?;
+        match lease.send(request).await {
             Ok(response) => Ok((response, lease)),
             Err(error) => Err(failure::no_response(url, error)),
         }
     }
 }
 
-/// The request as `protocol` wants it: HTTP/1.1 has a path and a `Host` header, HTTP/2 the whole URL.
+/// The request as its receiver wants it: a path and a `Host` header over HTTP/1.1, the whole URL
+/// over HTTP/2, and both for a proxy that forwards (RFC 9112, section 3.2).
 fn message(
+    set: &OriginSet,
+    method: &Method,
     url: &Url,
-    origin: &Origin,
     headers: &HeaderMap,
     protocol: Protocol,
 ) -> Result<Request<NoBody>> {
-    let target = match protocol {
-        Protocol::Http11 => &url[url::Position::BeforePath..],
-        Protocol::Http2 => url.as_str(),
+    let forwarded = set.is_forwarded();
+    let target = if protocol == Protocol::Http2 || forwarded {
+        url.as_str()
+    } else {
+        &url[url::Position::BeforePath..]
     };
     let unsendable = |error: http::Error| {
         let message = format!("{}: cannot be put into a request", shown(url));
         Error::new(ErrorKind::Usage, message).with_source(error)
     };
-    let uri = Uri::try_from(target).map_err(|error| unsendable(error.into()))?;
     let mut request = Request::new(Empty::<Bytes>::new());
-    *request.uri_mut() = uri;
-    request.headers_mut().reserve(headers.len() + 1);
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = Uri::try_from(target).map_err(|error| unsendable(error.into()))?;
+    let all = request.headers_mut();
+    all.reserve(headers.len() + 2);
     if protocol == Protocol::Http11 {
-        let host =
-            HeaderValue::try_from(origin.authority()).map_err(|error| unsendable(error.into()))?;
-        request.headers_mut().insert(HOST, host);
+        let host = HeaderValue::try_from(set.origin().authority());
+        all.insert(HOST, host.map_err(|error| unsendable(error.into()))?);
     }
-    request.headers_mut().extend(headers.clone());
+    if let Some(authorization) = set.proxy_authorization().filter(|_| forwarded) {
+        all.insert(PROXY_AUTHORIZATION, authorization.clone());
+    }
+    all.extend(headers.clone());
     Ok(request)
 }
 

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
+use super::cookies::Cookies;
+use super::netrc::Netrc;
+use super::proxy::Proxies;
+
 /// curl's `--max-redirs` default.
 const MAX_REDIRECTS: usize = 50;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -45,6 +49,12 @@ pub struct HttpConfig {
     /// User name and password, for Basic authentication (RFC 7617) at the origin of each requested
     /// URL.
     pub user: Option<(String, String)>,
+    /// User names and passwords by host, where neither the URL nor `user` gives any.
+    pub netrc: Netrc,
+    /// Cookies, each for its own domain.
+    pub cookies: Cookies,
+    /// Which proxies are used.
+    pub proxies: Proxies,
     /// TLS.
     pub tls: TlsOptions,
     /// Which HTTP version is spoken.
@@ -63,6 +73,9 @@ impl Default for HttpConfig {
             user_agent: HeaderValue::from_static(concat!("pelton/", env!("CARGO_PKG_VERSION"))),
             headers: Vec::new(),
             user: None,
+            netrc: Netrc::default(),
+            cookies: Cookies::default(),
+            proxies: Proxies::default(),
             tls: TlsOptions::default(),
             protocol: ProtocolChoice::default(),
             max_redirects: MAX_REDIRECTS,

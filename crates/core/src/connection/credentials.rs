@@ -1,5 +1,7 @@
 //! Which request headers go to which origin.
 
+use std::time::SystemTime;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{
@@ -51,11 +53,16 @@ pub(super) fn headers(
     {
         headers.insert(AUTHORIZATION, basic(&user, &password));
     }
+    if !headers.contains_key(COOKIE)
+        && let Some(value) = config.cookies.header(url, SystemTime::now())
+    {
+        headers.insert(COOKIE, value);
+    }
     Ok(headers)
 }
 
-/// The value of `Authorization` or `Proxy-Authorization` for Basic authentication (RFC 7617).
-pub(super) fn basic(user: &str, password: &str) -> HeaderValue {
+/// The value of `Authorization` for Basic authentication (RFC 7617).
+fn basic(user: &str, password: &str) -> HeaderValue {
     let text = format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")));
     // Base64 has only characters that a header may have.
     let mut value = HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("Basic"));
@@ -63,18 +70,17 @@ pub(super) fn basic(user: &str, password: &str) -> HeaderValue {
     value
 }
 
-/// User name and password that `url` carries.
-pub(super) fn userinfo(url: &Url) -> Option<(String, String)> {
-    let password = url.password();
-    if url.username().is_empty() && password.is_none() {
-        return None;
-    }
-    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    Some((decoded(url.username()), decoded(password.unwrap_or_default())))
-}
-
+/// Whom to be at `url`: what the URL says, then what was given for the requested origin, then what
+/// netrc has for the host, which also knows the password of a user whom the URL only names.
 fn user_and_password(config: &HttpConfig, url: &Url, at_home: bool) -> Option<(String, String)> {
-    userinfo(url).or_else(|| config.user.clone().filter(|_| at_home))
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let login = Some(decoded(url.username())).filter(|login| !login.is_empty());
+    let from_netrc = || config.netrc.find(url.host_str()?, login.as_deref());
+    match (&login, url.password()) {
+        (_, Some(password)) => Some((login.unwrap_or_default(), decoded(password))),
+        (Some(name), None) => from_netrc().or_else(|| Some((name.clone(), String::new()))),
+        (None, None) => config.user.clone().filter(|_| at_home).or_else(from_netrc),
+    }
 }
 
 fn is_secret(name: &HeaderName) -> bool {

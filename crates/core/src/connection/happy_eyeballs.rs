@@ -55,12 +55,10 @@ where
         };
         match finished {
             Some((_, Ok(stream))) => return Ok(stream),
-            Some((rank, Err(error))) => {
-                if failure.as_ref().is_none_or(|(best, _)| rank < *best) {
-                    failure = Some((rank, error));
-                }
+            Some((rank, Err(error))) if failure.as_ref().is_none_or(|(best, _)| rank < *best) => {
+                failure = Some((rank, error));
             }
-            None => {}
+            Some((_, Err(_))) | None => {}
         }
     }
 }

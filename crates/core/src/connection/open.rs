@@ -1,4 +1,4 @@
-//! Opens one HTTP connection: connector, TLS, HTTP handshake.
+//! Opens one HTTP connection: connector, proxy, TLS, HTTP handshake.
 
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
@@ -22,6 +22,8 @@ use tokio_rustls::TlsConnector;
 use super::config::{HttpConfig, ProtocolChoice};
 use super::connector::Connector;
 use super::origin::{Origin, Scheme};
+use super::proxy::{self, Route, Router};
+use super::socks;
 use super::telemetry::{Protocol, Telemetry};
 use super::tls;
 use super::wire::Wire;
@@ -96,19 +98,21 @@ pub(super) struct Established {
 pub(super) struct Opener {
     connector: Arc<dyn Connector>,
     config: Rc<HttpConfig>,
+    router: Router,
     tls: OnceCell<Arc<ClientConfig>>,
     telemetry: Rc<Telemetry>,
 }
 
 impl Opener {
     /// # Errors
-    /// `Usage` for TLS files that cannot be used.
+    /// `Usage` for TLS files and proxies that cannot be used.
     pub(super) fn new(
         connector: Arc<dyn Connector>,
         config: Rc<HttpConfig>,
         telemetry: Rc<Telemetry>,
     ) -> Result<Self> {
-        let opener = Self { connector, config, tls: OnceCell::new(), telemetry };
+        let router = Router::new(&config.proxies)?;
+        let opener = Self { connector, config, router, tls: OnceCell::new(), telemetry };
         // Loading the platform's authorities takes time that a run over http need not spend; a file
         // that the user named is checked before anything else happens.
         if opener.config.tls.extra_ca.is_some() || opener.config.tls.client_certificate.is_some() {
@@ -121,10 +125,22 @@ impl Opener {
         &self.telemetry
     }
 
+    pub(super) fn route(&self, origin: &Origin) -> Route {
+        self.router.route(origin)
+    }
+
+    /// Whether requests to `origin` are sent to an HTTP proxy that forwards them. Everything that is
+    /// not plain HTTP/1.1 goes through a tunnel instead.
+    pub(super) fn is_forwarded(&self, origin: &Origin, route: &Route) -> bool {
+        matches!(route, Route::Http { .. })
+            && origin.scheme == Scheme::Http
+            && self.config.protocol != ProtocolChoice::Http2PriorKnowledge
+    }
+
     /// Opens a connection to `origin`.
-    pub(super) async fn open(&self, origin: &Origin) -> Result<Established> {
+    pub(super) async fn open(&self, origin: &Origin, route: &Route) -> Result<Established> {
         let limit = self.config.connect_timeout;
-        match tokio::time::timeout(limit, self.open_untimed(origin)).await {
+        match tokio::time::timeout(limit, self.open_untimed(origin, route)).await {
             Ok(result) => result,
             Err(_) => Err(Error::new(
                 ErrorKind::Timeout,
@@ -133,11 +149,9 @@ impl Opener {
         }
     }
 
-    async fn open_untimed(&self, origin: &Origin) -> Result<Established> {
+    async fn open_untimed(&self, origin: &Origin, route: &Route) -> Result<Established> {
         let start = Instant::now();
-        let connected = self.connector.connect(&origin.host, origin.port).await?;
-        let rtt = connected.rtt;
-        let wire = Wire::new(connected.io, rtt, origin.clone(), Rc::clone(&self.telemetry));
+        let (wire, rtt) = self.reach(origin, route).await?;
         let (protocol, sender, capacity, driver) = match origin.scheme {
             Scheme::Https => self.over_tls(wire, origin).await?,
             Scheme::Http if self.config.protocol == ProtocolChoice::Http2PriorKnowledge => {
@@ -146,6 +160,30 @@ impl Opener {
             Scheme::Http => http1(wire, origin).await?,
         };
         Ok(Established { protocol, sender, capacity, driver, rtt, handshake: start.elapsed() })
+    }
+
+    /// Opens a byte stream to `origin`, or to the proxy that forwards.
+    async fn reach(&self, origin: &Origin, route: &Route) -> Result<(Wire, Option<Duration>)> {
+        let connected = match route {
+            Route::Direct => self.connector.connect(&origin.host, origin.port).await?,
+            Route::Http { host, port, .. } | Route::Socks5 { host, port, .. } => self
+                .connector
+                .connect(host, *port)
+                .await
+                .map_err(|error| error.prefixed(&format!("{origin}: proxy")))?,
+        };
+        let rtt = connected.rtt;
+        let mut wire = Wire::new(connected.io, rtt, origin.clone(), Rc::clone(&self.telemetry));
+        match route {
+            Route::Http { authorization, .. } if !self.is_forwarded(origin, route) => {
+                proxy::tunnel(&mut wire, origin, authorization.as_ref()).await?;
+            }
+            Route::Socks5 { user, resolves, .. } => {
+                socks::connect(&mut wire, origin, user.as_ref(), *resolves).await?;
+            }
+            Route::Direct | Route::Http { .. } => {}
+        }
+        Ok((wire, rtt))
     }
 
     async fn over_tls(&self, wire: Wire, origin: &Origin) -> Result<Handshaken> {

@@ -8,13 +8,14 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::open::{Established, NoBody, Opener, Sender};
 use super::origin::Origin;
+use super::proxy::Route;
 use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
 
@@ -91,6 +92,7 @@ type Waiter = oneshot::Sender<Result<Lease>>;
 /// The connections of one origin.
 pub(super) struct OriginSet {
     origin: Origin,
+    route: Route,
     opener: Rc<Opener>,
     limit: Cell<usize>,
     state: RefCell<State>,
@@ -107,7 +109,26 @@ struct State {
 
 impl OriginSet {
     pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
-        Rc::new(Self { origin, opener, limit: Cell::new(limit), state: RefCell::default() })
+        let route = opener.route(&origin);
+        let state = RefCell::default();
+        Rc::new(Self { origin, route, opener, limit: Cell::new(limit), state })
+    }
+
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Whether requests are sent to a proxy that forwards them.
+    pub(super) fn is_forwarded(&self) -> bool {
+        self.opener.is_forwarded(&self.origin, &self.route)
+    }
+
+    /// The value of `Proxy-Authorization`, where a proxy wants it.
+    pub(super) fn proxy_authorization(&self) -> Option<&HeaderValue> {
+        match &self.route {
+            Route::Http { authorization, .. } => authorization.as_ref(),
+            Route::Direct | Route::Socks5 { .. } => None,
+        }
     }
 
     /// Sets how many connections may exist; those that are more than that close when they are free.
@@ -176,7 +197,7 @@ impl OriginSet {
     fn spawn_open(self: &Rc<Self>) {
         let set = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let result = set.opener.open(&set.origin).await;
+            let result = set.opener.open(&set.origin, &set.route).await;
             set.state.borrow_mut().opening -= 1;
             match result {
                 Ok(established) => set.adopt(established),

@@ -8,9 +8,9 @@ use pelton_algos::units::Joules;
 use url::Url;
 
 use super::UserLimits;
+use crate::ErrorKind;
 use crate::catalog::FileSpec;
 use crate::connection::{Origin, Protocol};
-use crate::{Error, ErrorKind};
 
 /// A file by its number in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,12 +70,6 @@ impl Failure {
     /// A failure without `Retry-After`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::new(error.kind(), error.message())
     }
 }
 

@@ -328,6 +328,16 @@ impl Engine {
         &self.files[file.index()].spec
     }
 
+    /// Bytes of `file` that are there.
+    pub fn bytes_of(&self, file: FileId) -> u64 {
+        self.files[file.index()].ranges.done_bytes()
+    }
+
+    /// Files whose size is only predicted.
+    pub fn files_of_unknown_size(&self) -> u64 {
+        self.files.iter().filter(|entry| entry.size_is_guessed()).count() as u64
+    }
+
     /// The file that `stream` belongs to, while it is in flight.
     pub fn file_of(&self, stream: StreamId) -> Option<FileId> {
         self.streams.get(&stream).map(|s| s.file)

@@ -1,7 +1,10 @@
 //! Requests, connections and their number.
 
 use std::cell::Cell;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use http::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -303,4 +306,62 @@ fn a_refused_connection_fails_all_who_wait() {
         }
         assert_eq!(client.events.borrow().len(), 2);
     });
+}
+
+/// Connects over TCP a few times and then fails.
+struct Scarce {
+    tcp: TcpConnector,
+    left: AtomicUsize,
+    tried: Arc<AtomicUsize>,
+}
+
+impl Connector for Scarce {
+    fn connect<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> Pin<Box<dyn Future<Output = crate::Result<Connected>> + 'a>> {
+        self.tried.fetch_add(1, Relaxed);
+        if self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            self.tcp.connect(host, port)
+        } else {
+            Box::pin(async { Err(crate::Error::new(ErrorKind::Connect, "no more")) })
+        }
+    }
+}
+
+#[test]
+fn who_waits_takes_the_connections_that_there_are() {
+    for config in [HttpConfig::default(), prior_knowledge()] {
+        run(async {
+            let server = Server::plain(text).await;
+            let (tried, events) = (Arc::default(), Rc::new(RefCell::new(Vec::new())));
+            let left = AtomicUsize::new(1);
+            let connector =
+                Scarce { tcp: TcpConnector::default(), left, tried: Arc::clone(&tried) };
+            let sink = Rc::clone(&events);
+            let observer = Rc::new(move |event| sink.borrow_mut().push(event));
+            let http = Http::new(config, Arc::new(connector), observer).unwrap();
+            http.set_limit(&origin(&server.url("/")), 4);
+            let requests: Vec<_> = (0..20)
+                .map(|number| {
+                    let url = Url::parse(&server.url(&format!("/{number}"))).unwrap();
+                    let http = http.clone();
+                    tokio::task::spawn_local(async move {
+                        let mut response = http.get(&GetRequest::new(url)).await?;
+                        read(&mut response).await
+                    })
+                })
+                .collect();
+            for (number, request) in requests.into_iter().enumerate() {
+                assert_eq!(request.await.unwrap().unwrap(), format!("/{number}"));
+            }
+            assert_eq!(server.accepted.get(), 1);
+            assert_eq!(tried.load(Relaxed), 4, "a refused connection is not tried again at once");
+            let failed = |event: &&ConnectionEvent| {
+                matches!(event, ConnectionEvent::OpenFailed { kind: ErrorKind::Connect, .. })
+            };
+            assert_eq!(events.borrow().iter().filter(failed).count(), 3);
+        });
+    }
 }

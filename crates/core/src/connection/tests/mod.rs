@@ -1,6 +1,8 @@
 //! The client against a small server on this machine.
 
+mod credentials;
 mod exchange;
+mod proxies;
 mod server;
 mod tls;
 

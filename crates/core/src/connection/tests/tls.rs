@@ -9,13 +9,13 @@ use super::server::{Server, text};
 use super::*;
 use crate::ErrorKind;
 
-struct Secure {
-    server: Server,
+pub(super) struct Secure {
+    pub(super) server: Server,
     directory: tempfile::TempDir,
 }
 
 impl Secure {
-    async fn new(alpn: &[&str]) -> Self {
+    pub(super) async fn new(alpn: &[&str]) -> Self {
         let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("ca.pem"), made.cert.pem()).unwrap();
