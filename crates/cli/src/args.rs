@@ -146,7 +146,7 @@ pub(crate) struct TargetArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
     /// Go on where an earlier run stopped: the default.
-    #[arg(short, long = "continue", overrides_with = "no_continue")]
+    #[arg(short = 'c', long = "continue", overrides_with = "no_continue")]
     pub(crate) resume: bool,
     /// Start over instead of going on where an earlier run stopped.
     #[arg(long)]
