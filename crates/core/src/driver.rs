@@ -114,6 +114,10 @@ impl Driver {
             driver: self,
         };
         run.read_meter();
+        // Round trips that reading listings has shown.
+        for event in run.driver.mailbox.take() {
+            run.handle(event);
+        }
         run.handle(Event::Files(files));
         run.handle(Event::ListEnded);
         run.drive().await;
