@@ -138,6 +138,7 @@ pub(crate) struct WalkArgs {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that people type")]
 pub(crate) struct TargetArgs {
     /// Store files under DIR.
     #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]

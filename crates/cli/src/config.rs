@@ -16,10 +16,13 @@ use toml::{Table, Value};
 use crate::args::Cli;
 use crate::exit::{io, usage};
 
+/// Gives the value of a variable.
+type Variables = Box<dyn Fn(&str) -> Option<OsString>>;
+
 /// What may set flags besides the command line.
 pub(crate) struct Surroundings {
-    /// The value of a variable.
-    pub(crate) variable: Box<dyn Fn(&str) -> Option<OsString>>,
+    /// The environment.
+    pub(crate) variable: Variables,
     /// The file of settings: its path and its text, if there is one.
     pub(crate) file: Option<(PathBuf, String)>,
 }
@@ -56,12 +59,12 @@ pub(crate) enum Refusal {
 
 /// Reads the command line `typed`, whose first word is the program's name.
 pub(crate) fn parse(
-    typed: Vec<OsString>,
+    typed: &[OsString],
     surroundings: impl FnOnce() -> Result<Surroundings>,
 ) -> Result<Cli, Refusal> {
     let mut command = Cli::command();
     let refuse = |error| Refusal::Clap(Box::new(error));
-    let matches = command.try_get_matches_from_mut(&typed).map_err(refuse)?;
+    let matches = command.try_get_matches_from_mut(typed).map_err(refuse)?;
     let settings = match matches.subcommand() {
         Some((name, given)) => {
             let layers = Layers { command: &command, name, given };

@@ -23,6 +23,9 @@ Exit codes:
    32  checksum mismatch
   130  interrupted";
 
+/// The code of a run that was interrupted.
+pub(crate) const INTERRUPTED: u8 = ErrorKind::Cancelled.exit_code();
+
 /// Says what failed and gives the code of its kind.
 pub(crate) fn fail(error: &Error) -> ExitCode {
     eprintln!("pelton: {}", error.message());

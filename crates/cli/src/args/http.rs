@@ -10,6 +10,7 @@ use crate::values;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "HTTP")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that people type")]
 pub(crate) struct HttpArgs {
     /// Send `NAME: VALUE` with every request; may be given several times.
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = values::header)]
@@ -26,6 +27,7 @@ pub(crate) struct HttpArgs {
     /// Take user names and passwords from FILE, or from `~/.netrc` without `=FILE`.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[arg(value_hint = ValueHint::FilePath)]
+    #[expect(clippy::option_option, reason = "clap's form of a flag whose value may be missing")]
     pub(crate) netrc: Option<Option<PathBuf>>,
     /// Use this proxy, an http, socks5 or socks5h URL, instead of `http_proxy` and the like.
     ///

@@ -10,14 +10,14 @@ fn parse_with(
     variables: &'static [(&'static str, &'static str)],
     file: &str,
 ) -> Result<GetArgs, Refusal> {
-    let typed = ["pelton", "get"].iter().chain(typed).map(OsString::from).collect();
+    let typed = ["pelton", "get"].iter().chain(typed).map(OsString::from).collect::<Vec<_>>();
     let surroundings = Surroundings {
         variable: Box::new(|wanted| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.into())
         }),
         file: Some((PathBuf::from(FILE), file.to_owned())),
     };
-    match parse(typed, || Ok(surroundings))?.command {
+    match parse(&typed, || Ok(surroundings))?.command {
         Chosen::Get(args) => Ok(*args),
         other => panic!("{other:?}"),
     }
@@ -139,7 +139,7 @@ fn a_key_of_another_command_is_no_mistake() {
         variable: Box::new(|_| None),
         file: Some((PathBuf::from(FILE), "policy = 'hat'\njson = true".to_owned())),
     };
-    let cli = parse(vec!["pelton".into(), "demo".into()], || Ok(surroundings));
+    let cli = parse(&["pelton".into(), "demo".into()], || Ok(surroundings));
     let Ok(Cli { command: Chosen::Demo(args) }) = cli else { panic!("refused") };
     assert!(args.text.json);
 }
@@ -147,8 +147,9 @@ fn a_key_of_another_command_is_no_mistake() {
 #[test]
 fn help_and_typing_errors_need_no_surroundings() {
     for typed in [["pelton", "--version"], ["pelton", "get --help"], ["pelton", "--nonsense"]] {
-        let typed = typed.iter().flat_map(|words| words.split(' ')).map(OsString::from).collect();
-        let refusal = parse(typed, || panic!("the surroundings were looked at"));
+        let typed = typed.iter().flat_map(|words| words.split(' ')).map(OsString::from);
+        let refusal =
+            parse(&typed.collect::<Vec<_>>(), || panic!("the surroundings were looked at"));
         assert!(matches!(refusal, Err(Refusal::Clap(_))));
     }
 }
