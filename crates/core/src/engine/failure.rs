@@ -73,8 +73,7 @@ impl Engine {
         self.delayed.insert((at, file));
         if entry.ranges.streams() == 0 && entry.state == State::Active {
             entry.state = State::Delayed;
-            self.active.remove(&file);
-            self.redecide_if_drained();
+            self.leave_lane(file);
         }
     }
 
@@ -142,12 +141,10 @@ impl Engine {
         for file in given_up {
             self.give_up(file, failure.clone());
         }
-        for file in self.waiting.drain() {
-            if self.files[file.index()].origin == origin {
-                self.give_up(file, failure.clone());
-            } else {
-                self.enqueue(file);
-            }
+        let files = &self.files;
+        let outstanding = |file: FileId| files[file.index()].outstanding();
+        for file in self.waiting.drain_origin(origin, outstanding) {
+            self.give_up(file, failure.clone());
         }
         self.redecide = true;
     }

@@ -8,6 +8,7 @@ mod dispatch;
 mod event;
 mod failure;
 mod file;
+mod lanes;
 mod plan;
 mod transfer;
 mod waiting;
@@ -122,6 +123,10 @@ struct OriginState {
     origin: Origin,
     budget: OriginBudget,
     streams: u32,
+    /// Files in transfer, by class.
+    files: [u32; 3],
+    /// Those of them that have no stream.
+    idle: u32,
     /// Answers over HTTP/2: many requests share a connection.
     multiplexes: bool,
     ever_answered: bool,
@@ -178,6 +183,8 @@ pub struct Engine {
     files: Vec<Entry>,
     waiting: Waiting,
     active: BTreeSet<FileId>,
+    /// Those of them that have no stream.
+    idle: BTreeSet<FileId>,
     /// When a file that failed may have new streams. Those without any have left their lanes.
     delayed: BTreeSet<(Timestamp, FileId)>,
     streams: BTreeMap<StreamId, Stream>,
@@ -225,6 +232,7 @@ impl Engine {
             files: Vec::new(),
             waiting: Waiting::default(),
             active: BTreeSet::new(),
+            idle: BTreeSet::new(),
             delayed: BTreeSet::new(),
             streams: BTreeMap::new(),
             next_stream: 0,
@@ -388,7 +396,6 @@ impl Engine {
                 Some(failure) => self.give_up(id, failure),
             }
         }
-        self.waiting.put_samples_first(&self.files);
         self.redecide = true;
     }
 
@@ -404,7 +411,9 @@ impl Engine {
         entry.state = State::Waiting;
         entry.class = class;
         entry.expected = expected;
-        self.waiting.push(class, entry.origin, file, entry.outstanding());
+        let guessed = entry.size_is_guessed() && !self.sizes.knows(entry.group);
+        let group = Some(entry.group).filter(|_| guessed);
+        self.waiting.push((class, entry.origin), file, entry.outstanding(), group);
     }
 
     fn origin_id(&mut self, origin: &Origin) -> OriginId {
@@ -416,6 +425,8 @@ impl Engine {
             origin: origin.clone(),
             budget: OriginBudget::new(self.config.limits.max_connections_per_origin),
             streams: 0,
+            files: [0; 3],
+            idle: 0,
             multiplexes: false,
             ever_answered: false,
             connect_failures: 0,
@@ -460,12 +471,6 @@ impl Engine {
             }
         }
     }
-
-    /// Streams that have a connection of their own.
-    fn connections_in_use(&self) -> u32 {
-        self.origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum()
-    }
-
     fn on_pause(&mut self, now: Timestamp) {
         self.paused = true;
         self.abort_all();
@@ -501,6 +506,7 @@ impl Engine {
         self.files[removed.file.index()].ranges.release(stream);
         let origin = self.origin(removed.origin);
         origin.streams = origin.streams.saturating_sub(1);
+        self.note_streams(removed.file);
         Some(removed)
     }
 }

@@ -121,18 +121,16 @@ impl Engine {
         }
     }
 
-    /// Files have left a cluster: if fewer remain than it has channels, those are free.
-    pub(super) fn redecide_if_drained(&mut self) {
+    /// A file of `class` has left its cluster: if none waits there, its channel is free.
+    pub(super) fn redecide_if_drained(&mut self, class: SizeClass) {
         let Some(decision) = &self.decision else { return };
-        let drained = decision.allocations.iter().any(|allocation| {
-            let waiting: u64 = SizeClass::ALL
+        let cluster = decision.allocations.iter().find(|a| a.classes.contains(class));
+        self.redecide |= cluster.is_some_and(|cluster| {
+            SizeClass::ALL
                 .into_iter()
-                .filter(|class| allocation.classes.contains(*class))
-                .map(|class| self.waiting.count(class).files)
-                .sum();
-            waiting == 0 && allocation.parameters.concurrency > 0
+                .filter(|class| cluster.classes.contains(*class))
+                .all(|class| self.waiting.count(class).files == 0)
         });
-        self.redecide |= drained;
     }
 
     /// Whether there is anything to decide about.
@@ -186,13 +184,11 @@ impl Engine {
         for file in self.waiting.drain() {
             self.enqueue(file);
         }
-        self.waiting.put_samples_first(&self.files);
         let reclassified: Vec<FileId> = self.active.iter().copied().collect();
         for file in reclassified {
             let (class, expected) = self.classify(file);
-            let entry = &mut self.files[file.index()];
-            entry.class = class;
-            entry.expected = expected;
+            self.files[file.index()].expected = expected;
+            self.move_to(file, class, self.files[file.index()].origin);
         }
     }
 
@@ -206,9 +202,9 @@ impl Engine {
         let known_sizes = self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
         for index in 0..self.origins.len() {
             let id = super::OriginId(index as u32);
-            let active = self.active.iter().filter(|f| self.files[f.index()].origin == id).count();
-            let files = (active + self.waiting.of_origin(id)) as u32;
+            let waiting = self.waiting.of_origin(id) as u32;
             let state = &mut self.origins[index];
+            let files = waiting.saturating_add(state.files_in_transfer());
             let limit = state.budget.capacity().min(total);
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
             let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };

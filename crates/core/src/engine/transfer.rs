@@ -62,10 +62,12 @@ impl Engine {
         if !whole {
             return;
         }
-        entry.origin = answered_by;
         entry.located = (head.url != entry.spec.url).then_some(head.url);
         entry.takes_ranges = head.ranges && head.total.is_some() && !entry.ignores_ranges;
         entry.validator = Some(head.validator);
+        let class = entry.class;
+        self.move_to(file, class, answered_by);
+        let entry = &mut self.files[file.index()];
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
             let same =
                 head.total == Some(existing.size) && same_second(existing.modified, head.modified);
@@ -96,11 +98,10 @@ impl Engine {
         }
         let (class, expected) = self.classify(file);
         let entry = &mut self.files[file.index()];
-        if entry.class != class {
-            self.redecide = true;
-        }
-        entry.class = class;
         entry.expected = expected;
+        self.redecide |= entry.class != class;
+        let origin = entry.origin;
+        self.move_to(file, class, origin);
     }
 
     fn move_stream(&mut self, stream: StreamId, from: OriginId, to: OriginId) {
@@ -258,10 +259,9 @@ impl Engine {
         for stream in leftover {
             self.abort(stream);
         }
-        self.active.remove(&file);
+        self.leave_lane(file);
         self.release_hold(file);
         self.finishing += 1;
-        self.redecide_if_drained();
         self.actions.push(Action::Finish { file, modified });
     }
 
@@ -292,9 +292,8 @@ impl Engine {
             self.abort(stream);
         }
         self.files[file.index()].state = State::Over;
-        self.active.remove(&file);
+        self.leave_lane(file);
         self.release_hold(file);
-        self.redecide_if_drained();
     }
 }
 
