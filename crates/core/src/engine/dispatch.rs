@@ -78,9 +78,10 @@ impl Engine {
     /// without files become further streams of the file with the most left to do for each of its
     /// streams.
     fn start_streams(&mut self, now: Timestamp, allocations: &[Allocation]) {
+        let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX).max(1);
         let parallelism = |class: SizeClass| {
             let allocation = allocations.iter().find(|a| a.classes.contains(class));
-            allocation.map_or(1, |a| a.parameters.parallelism).max(1)
+            allocation.map_or(1, |a| a.parameters.parallelism).clamp(1, most_streams)
         };
         for file in self.idle.iter().copied().collect::<Vec<_>>() {
             let entry = &self.files[file.index()];

@@ -114,14 +114,19 @@ impl Engine {
     }
 
     fn note_answer(&mut self, now: Timestamp, origin: OriginId, protocol: Protocol) {
-        let origin = self.origin(origin);
+        let state = self.origin(origin);
         let multiplexes = protocol == Protocol::Http2;
-        let news = !origin.ever_answered || origin.multiplexes != multiplexes;
-        origin.multiplexes = multiplexes;
-        origin.ever_answered = true;
-        origin.connect_failures = 0;
-        origin.budget.on_success(now);
+        let news = !state.ever_answered || state.multiplexes != multiplexes;
+        state.multiplexes = multiplexes;
         self.redecide |= news;
+        self.note_success(now, origin);
+    }
+
+    fn note_success(&mut self, now: Timestamp, origin: OriginId) {
+        let state = self.origin(origin);
+        state.ever_answered = true;
+        state.connect_failures = 0;
+        self.redecide |= state.budget.on_success(now);
     }
 
     pub(super) fn on_data(&mut self, now: Timestamp, stream: StreamId, bytes: u64) {
@@ -173,7 +178,7 @@ impl Engine {
                     self.on_failure(now, ended, Failure::new(ErrorKind::Protocol, message));
                     return;
                 };
-                self.note_answer_of(now, ended.origin);
+                self.note_success(now, ended.origin);
                 self.keep_existing(file, existing.size);
                 return;
             }
@@ -190,13 +195,6 @@ impl Engine {
         if self.streams.is_empty() {
             self.link.on_idle(now);
         }
-    }
-
-    fn note_answer_of(&mut self, now: Timestamp, origin: OriginId) {
-        let origin = self.origin(origin);
-        origin.ever_answered = true;
-        origin.connect_failures = 0;
-        origin.budget.on_success(now);
     }
 
     /// A server that said it takes ranges answered one with the whole file: no more range streams
