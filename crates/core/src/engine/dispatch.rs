@@ -7,7 +7,7 @@ use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Fetch, FileId};
 use super::file::{OpenedAs, State};
-use super::{Engine, OriginId, Stream};
+use super::{Engine, Stream};
 
 impl Engine {
     /// Starts whatever the present decision, the budgets and the work allow.
@@ -40,7 +40,7 @@ impl Engine {
     }
 
     /// Takes the next waiting file of `classes`, larger ones first, into transfer: from the origin
-    /// that has the most room left.
+    /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
         let most_files =
             self.config.limits.max_files.map_or(usize::MAX, |most| most.max(1) as usize);
@@ -52,12 +52,11 @@ impl Engine {
         }
         let next =
             SizeClass::ALL.into_iter().rev().filter(|c| classes.contains(*c)).find_map(|c| {
-                let origins = self.waiting.origins(c);
-                let room = |id: OriginId| {
-                    self.room(now, id).saturating_sub(self.origins[id.0 as usize].idle)
-                };
-                let roomiest = origins.map(|id| (room(id), id)).max_by_key(|(room, _)| *room);
-                roomiest.filter(|(room, _)| *room > 0).map(|(_, origin)| (c, origin))
+                let origins = self.waiting.origins(c).map(|id| (id, &self.origins[id.0 as usize]));
+                origins
+                    .filter(|(id, state)| self.room(now, *id) > state.idle)
+                    .min_by_key(|(_, state)| state.streams + state.idle)
+                    .map(|(id, _)| (c, id))
             });
         let Some((class, origin)) = next else { return false };
         let files = &self.files;
