@@ -205,6 +205,8 @@ pub struct Engine {
     list_ended: bool,
     paused: bool,
     cancelled: bool,
+    /// [`Action::Done`] was given.
+    over: bool,
     actions: Vec<Action>,
 }
 
@@ -248,6 +250,7 @@ impl Engine {
             list_ended: false,
             paused: false,
             cancelled: false,
+            over: false,
             actions: Vec::new(),
         }
     }
@@ -284,7 +287,8 @@ impl Engine {
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }
-        if self.is_over() {
+        if !self.over && self.is_over() {
+            self.over = true;
             self.actions.push(Action::Done);
         }
         std::mem::take(&mut self.actions)
