@@ -209,6 +209,8 @@ pub struct Engine {
     list_ended: bool,
     paused: bool,
     cancelled: bool,
+    /// [`Action::Done`] was given.
+    over: bool,
     actions: Vec<Action>,
 }
 
@@ -250,6 +252,7 @@ impl Engine {
             list_ended: false,
             paused: false,
             cancelled: false,
+            over: false,
             actions: Vec::new(),
         }
     }
@@ -287,7 +290,8 @@ impl Engine {
             self.fill(now);
         }
         self.idle_since = self.streams.is_empty().then(|| self.idle_since.unwrap_or(now));
-        if self.is_over() {
+        if !self.over && self.is_over() {
+            self.over = true;
             self.actions.push(Action::Done);
         }
         std::mem::take(&mut self.actions)
