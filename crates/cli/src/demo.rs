@@ -97,7 +97,7 @@ fn introduction(link: &Link, files: &[VirtualFile]) -> String {
 fn bar(name: &'static str, draws: bool) -> ProgressBar {
     let target = if draws { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     ProgressBar::with_draw_target(Some(1), target)
-        .with_style(style("{prefix:10} {bar:40.cyan/dim} {wide_msg}"))
+        .with_style(style("{prefix:10} {bar:40.cyan/dim} {msg}"))
         .with_prefix(name)
 }
 

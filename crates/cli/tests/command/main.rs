@@ -1,0 +1,6 @@
+//! The command as people run it.
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+mod common;
+mod offline;
+mod transfer;
