@@ -253,6 +253,8 @@ pub(crate) struct RetryArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub(crate) connect_timeout: Duration,
     /// Attempts at a file in a row without progress; 0 = no limit.
+    ///
+    /// An overloaded server (429, 503) is asked four times as often.
     #[arg(long, value_name = "N", default_value = "5")]
     pub(crate) tries: u32,
     /// The pause after the first failure; it doubles with each further one.
