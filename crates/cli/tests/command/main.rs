@@ -2,5 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 mod common;
+#[cfg(unix)]
+mod guide;
 mod offline;
 mod transfer;
