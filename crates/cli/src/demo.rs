@@ -67,8 +67,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     let mut outcomes = Vec::new();
     for (name, policy) in CONTESTANTS {
         let bar = bar(name, draws);
-        let outcome = runtime.block_on(compete(name, policy, &origin, link, &files, &bar))?;
+        let outcome = runtime.block_on(compete(name, policy, &origin, link, &files, &bar));
         bar.finish_and_clear();
+        let outcome = outcome?;
         if args.text.json {
             output::json_line(&outcome)?;
         } else if !draws && !args.text.quiet {

@@ -22,6 +22,9 @@ const BAR_CHARS: &str = "━╸─";
 /// and a few files.
 pub(crate) struct Display {
     lines: MultiProgress,
+    /// An empty line. The terminal shows a Ctrl-C as `^C` on a line of its own, so that the first
+    /// line here is not found again when all are taken off.
+    _margin: ProgressBar,
     total: ProgressBar,
     cost: ProgressBar,
     decision: ProgressBar,
@@ -34,11 +37,21 @@ impl Display {
     pub(crate) fn new() -> Self {
         let lines = MultiProgress::new();
         let line = |template| lines.add(ProgressBar::new(1).with_style(style(template)));
+        let margin = line(" ");
+        margin.tick();
         let total = line(TOTAL);
         let cost = line("{msg}");
         let decision = line("{msg:.dim}");
         total.set_message("looking at what there is");
-        Self { lines, total, cost, decision, files: Vec::new(), energy_source: String::new() }
+        Self {
+            lines,
+            _margin: margin,
+            total,
+            cost,
+            decision,
+            files: Vec::new(),
+            energy_source: String::new(),
+        }
     }
 
     /// Shows what `event` tells.
@@ -88,11 +101,10 @@ impl Display {
     }
 }
 
-/// `text` as far as it fits on the terminal beside `taken` characters. Two stay free: the terminal
-/// shows a Ctrl-C as `^C`, and a line that it breaks would not be found again.
+/// `text` as far as it fits on the terminal beside `taken` characters.
 fn fitting(text: &str, taken: usize) -> String {
     let (_, width) = console::Term::stderr().size();
-    let room = usize::from(width).saturating_sub(taken + 2);
+    let room = usize::from(width).saturating_sub(taken + 1);
     console::truncate_str(text, room, "…").into_owned()
 }
 
