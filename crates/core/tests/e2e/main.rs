@@ -1,0 +1,6 @@
+//! Downloads through the public API, from real servers and from servers that lie.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics when it fails")]
+
+mod matrix;
+mod support;
