@@ -6,8 +6,9 @@ use super::{Decision, Observation, Plan, Policy, describe_link, describe_shares,
 use crate::cluster::Cluster;
 use crate::energy::Forecast;
 use crate::link::LinkEstimate;
+use crate::params;
 use crate::time::Timestamp;
-use crate::units::{BitRate, Bytes, Joules};
+use crate::units::{Bytes, Joules};
 
 /// How a cluster's weight follows from its bytes and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -213,23 +214,23 @@ impl Eht {
         }
     }
 
-    /// Goodput that the model expects of `channels`: each lane moves its file's bytes once a round
-    /// trip or at its streams' windows, whichever is less, and all lanes share the link.
-    fn predicted_rate(&self, observation: &Observation<'_>, channels: u32) -> (BitRate, u32) {
-        let decision = self.decision(observation, channels, "");
-        let link = &observation.link;
-        let lanes: f64 = decision
-            .allocations
-            .iter()
-            .zip(observation.clusters)
-            .map(|(allocation, cluster)| {
-                let windows =
-                    link.stream_window.scale(f64::from(allocation.parameters.parallelism));
-                let a_trip = windows.min(cluster.mean_size.max(Bytes(1)));
-                (a_trip / link.rtt).bps() * f64::from(allocation.parameters.concurrency)
-            })
-            .sum();
-        (BitRate::from_bps(lanes.min(link.bandwidth.bps())), decision.connections())
+    /// How long the model expects the transfer to take with `channels`: as long as the link needs
+    /// for the bytes, or the channels for the files, or one of them for its longest file. A channel
+    /// moves a file at its streams' windows, and needs at least a round trip for it.
+    fn predicted_duration(observation: &Observation<'_>, channels: u32) -> Duration {
+        let Observation { link, limits, clusters, .. } = observation;
+        let rtt = link.rtt.as_secs_f64();
+        let trips = |cluster: &Cluster| {
+            let streams = params::usable_parallelism(cluster, link, limits);
+            let a_trip = link.stream_window.scale(f64::from(streams)).max(Bytes(1));
+            (cluster.mean_size.as_f64() / a_trip.as_f64()).max(1.0)
+        };
+        let longest = clusters.iter().map(trips).fold(0.0, f64::max) * rtt;
+        let all: f64 = clusters.iter().map(|c| c.files as f64 * trips(c)).sum::<f64>() * rtt;
+        let by_link = (observation.remaining() / link.bandwidth).as_secs_f64();
+        let seconds = by_link.max(all / f64::from(channels.max(1))).max(longest);
+        // Two round trips pass before the first byte: the handshake and the request.
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4) + link.rtt * 2
     }
 
     /// The best candidate by the energy model, with its predicted seconds and joules.
@@ -239,9 +240,9 @@ impl Eht {
         let mut candidates = self.candidates(observation.limits.max_channels.max(1));
         candidates.sort_unstable();
         for channels in candidates {
-            let (rate, connections) = self.predicted_rate(observation, channels);
-            // Two round trips pass before the first byte: the handshake and the request.
-            let duration = bytes / rate + observation.link.rtt * 2;
+            let duration = Self::predicted_duration(observation, channels);
+            let connections = self.decision(observation, channels, "").connections();
+            let rate = bytes / duration;
             let energy =
                 observation.energy_model.predict(&Forecast { bytes, rate, duration, connections });
             let efficiency = self.efficiency(bytes, duration, energy);
@@ -335,7 +336,7 @@ impl Eht {
         let reason = format!("{reason}: {}", describe_shares(observation.clusters, &shares));
         let large_to_small: Vec<usize> = (0..observation.clusters.len()).rev().collect();
         let priority = heaviest_first(observation.clusters);
-        Plan::new(observation, shares).finish(reason, &large_to_small, &priority)
+        Plan::new(observation, shares, channels).finish(reason, &large_to_small, &priority)
     }
 }
 
@@ -391,6 +392,7 @@ mod tests {
     use super::*;
     use crate::energy::ConstantPower;
     use crate::params::tests::{worked_clusters, worked_limits, worked_link};
+    use crate::units::BitRate;
 
     #[test]
     fn weights_and_channels_of_the_worked_example() {

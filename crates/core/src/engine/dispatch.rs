@@ -29,13 +29,14 @@ impl Engine {
         if self.waiting.is_empty() {
             return;
         }
-        for allocation in allocations {
-            let lanes = f64::from(allocation.parameters.concurrency);
+        let widened = self.lanes.clone();
+        for (allocation, lanes) in allocations.iter().zip(&widened) {
+            let lanes = f64::from(*lanes);
             while self.lanes_used(allocation.classes, allocations) < lanes
                 && self.start_next(now, allocation.classes)
             {}
         }
-        let lanes: f64 = allocations.iter().map(|a| f64::from(a.parameters.concurrency)).sum();
+        let lanes: f64 = widened.iter().copied().map(f64::from).sum();
         while !self.waiting.is_empty()
             && self.lanes_used(Classes::ALL, allocations) < lanes
             && self.start_next(now, Classes::ALL)
@@ -93,7 +94,6 @@ impl Engine {
         let Some(file) = next else { return false };
         self.active.insert(file);
         let entry = &mut self.files[file.index()];
-        entry.not_before = None;
         if entry.opened.is_some() {
             entry.state = State::Active;
         } else {
@@ -156,7 +156,7 @@ impl Engine {
         let floor = self.split_floor().0;
         let entry = &self.files[file.index()];
         let origin = entry.origin;
-        let held = entry.not_before.is_some_and(|at| now < at);
+        let held = entry.not_before.is_some();
         if entry.state != State::Active || held || !self.has_room(now, origin) {
             return false;
         }
@@ -166,6 +166,11 @@ impl Engine {
         let parts = u64::from(wanted);
         let known = entry.ranges.size().is_some() && entry.takes_ranges;
         let range = if streams == 0 && !(known && entry.ranges.done_bytes() > 0) {
+            // It may be another version by now: shorter, or longer.
+            if entry.ranges.done_bytes() > 0 {
+                self.actions.push(Action::Restart { file });
+            }
+            entry.ranges.reset();
             entry.ranges.start_whole(stream);
             None
         } else if known {
@@ -216,10 +221,12 @@ impl Engine {
             range,
             if_modified_since,
         };
-        let origin = entry.origin;
+        let (origin, attempt) = (entry.origin, entry.attempt);
         self.note_activity(now);
-        self.streams
-            .insert(stream, Stream { file, origin, whole, has_head: false, last_activity: now });
+        self.streams.insert(
+            stream,
+            Stream { file, origin, attempt, whole, has_head: false, last_activity: now },
+        );
         self.origin(origin).streams += 1;
         self.totals.requests += 1;
         self.actions.push(Action::Fetch(fetch));

@@ -15,7 +15,7 @@ const OVERLOAD_PATIENCE: u32 = 4;
 
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
-        let Stream { file, origin, has_head, .. } = stream;
+        let Stream { file, origin, attempt, has_head, .. } = stream;
         if failure.kind.is_overload() {
             self.note_overload(now, origin, &failure, has_head);
         }
@@ -24,12 +24,16 @@ impl Engine {
             return;
         }
         if failure.kind == ErrorKind::Changed {
-            self.restart(file);
+            self.on_changed(file);
             return;
         }
         let retry = self.config.retry;
         let entry = &mut self.files[file.index()];
-        entry.failures += 1;
+        // Streams that were in flight together fail together: that is one failed attempt.
+        if attempt == entry.attempt {
+            entry.attempt += 1;
+            entry.failures += 1;
+        }
         let patience = match failure.kind {
             ErrorKind::Overloaded => retry.attempts.saturating_mul(OVERLOAD_PATIENCE),
             _ => retry.attempts,
@@ -41,11 +45,12 @@ impl Engine {
             self.give_up(file, failure);
             return;
         }
-        let failures = entry.failures;
+        let another = entry.not_before.is_none();
+        let failures = entry.failures.max(1);
         let pause = retry
             .delay(failures, &mut self.jitter)
             .max(failure.retry_after.unwrap_or(Duration::ZERO));
-        self.totals.retries += 1;
+        self.totals.retries += u64::from(another);
         self.hold(now + pause, file);
     }
 
@@ -62,21 +67,30 @@ impl Engine {
 
     /// No new stream of `file` before `at`; without any stream it leaves its lane to others.
     fn hold(&mut self, at: Timestamp, file: FileId) {
+        self.release_hold(file);
         let entry = &mut self.files[file.index()];
         entry.not_before = Some(at);
+        self.delayed.insert((at, file));
         if entry.ranges.streams() == 0 && entry.state == State::Active {
             entry.state = State::Delayed;
             self.active.remove(&file);
-            self.delayed.insert((at, file));
             self.redecide_if_drained();
         }
     }
 
-    pub(super) fn wake_delayed(&mut self, now: Timestamp) {
-        while let Some((at, file)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
+    pub(super) fn release_hold(&mut self, file: FileId) {
+        if let Some(at) = self.files[file.index()].not_before.take() {
             self.delayed.remove(&(at, file));
-            self.enqueue(file);
-            self.redecide = true;
+        }
+    }
+
+    pub(super) fn wake_delayed(&mut self, now: Timestamp) {
+        while let Some((_, file)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
+            self.release_hold(file);
+            if self.files[file.index()].state == State::Delayed {
+                self.enqueue(file);
+                self.redecide = true;
+            }
             self.refill = true;
         }
     }
@@ -120,23 +134,12 @@ impl Engine {
     }
 
     fn give_up_origin(&mut self, origin: OriginId, failure: &Failure) {
-        let in_transfer: Vec<FileId> = self
-            .active
-            .iter()
-            .copied()
-            .filter(|id| self.files[id.index()].origin == origin)
-            .collect();
-        let later: Vec<_> = self
-            .delayed
-            .iter()
-            .copied()
-            .filter(|(_, id)| self.files[id.index()].origin == origin)
-            .collect();
-        for (at, file) in later {
-            self.delayed.remove(&(at, file));
-            self.give_up(file, failure.clone());
-        }
-        for file in in_transfer {
+        let of_origin = |id: &FileId| self.files[id.index()].origin == origin;
+        let in_transfer = self.active.iter().copied().filter(of_origin);
+        let later = self.delayed.iter().map(|(_, id)| *id).filter(of_origin);
+        let later = later.filter(|id| !self.active.contains(id));
+        let given_up: Vec<FileId> = later.chain(in_transfer).collect();
+        for file in given_up {
             self.give_up(file, failure.clone());
         }
         for file in self.waiting.drain() {
@@ -168,6 +171,10 @@ impl Engine {
             .map(|(id, s)| (*id, *s))
             .collect();
         for (id, stream) in stalled {
+            // The failure of another one may have ended its file.
+            if !self.streams.contains_key(&id) {
+                continue;
+            }
             self.abort(id);
             let url = self.files[stream.file.index()].url();
             let message = format!("{url}: nothing arrived for {} s", limit.as_secs());

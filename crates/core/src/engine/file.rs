@@ -49,9 +49,13 @@ pub(super) struct Entry {
     pub(super) modified: Option<SystemTime>,
     /// The server takes range requests for it.
     pub(super) takes_ranges: bool,
+    /// It says that it does and answers with the whole file.
+    pub(super) ignores_ranges: bool,
     /// What is there under its name.
     pub(super) opened: Option<OpenedAs>,
-    /// Failures in a row without progress.
+    /// Counts failed attempts, however many streams each had.
+    pub(super) attempt: u64,
+    /// Failed attempts in a row without progress.
     pub(super) failures: u32,
     /// Times that the server's file turned out to be another one.
     pub(super) restarts: u32,
@@ -79,7 +83,9 @@ impl Entry {
             validator: None,
             modified: None,
             takes_ranges: false,
+            ignores_ranges: false,
             opened: None,
+            attempt: 0,
             failures: 0,
             restarts: 0,
             not_before: None,

@@ -105,6 +105,8 @@ impl Default for EngineConfig {
 struct Stream {
     file: FileId,
     origin: OriginId,
+    /// The attempt at its file that it belongs to.
+    attempt: u64,
     /// Asked for the whole file, not for a range.
     whole: bool,
     has_head: bool,
@@ -176,6 +178,7 @@ pub struct Engine {
     files: Vec<Entry>,
     waiting: Waiting,
     active: BTreeSet<FileId>,
+    /// When a file that failed may have new streams. Those without any have left their lanes.
     delayed: BTreeSet<(Timestamp, FileId)>,
     streams: BTreeMap<StreamId, Stream>,
     next_stream: u64,
@@ -183,6 +186,8 @@ pub struct Engine {
     origin_ids: HashMap<Origin, OriginId>,
 
     decision: Option<Decision>,
+    /// Lanes of each allocation of the decision: see [`Engine::widened_lanes`].
+    lanes: Vec<u32>,
     /// What the present decision was made for.
     decided_for: Option<LinkEstimate>,
     redecide: bool,
@@ -228,6 +233,7 @@ impl Engine {
             origins: Vec::new(),
             origin_ids: HashMap::new(),
             decision: None,
+            lanes: Vec::new(),
             decided_for: None,
             redecide: true,
             refill: true,
@@ -285,11 +291,8 @@ impl Engine {
             self.streams.values().map(|s| s.last_activity + self.config.stall_timeout).min();
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
-        let held = self.active.iter().filter_map(|id| self.files[id.index()].not_before).min();
-        [stall, delayed, blocked, held.filter(|at| *at > now), self.policy.next_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        let policy = self.policy.next_timeout().filter(|_| self.may_decide());
+        [stall, delayed, blocked, policy].into_iter().flatten().min()
     }
 
     /// What the run has done so far.
@@ -383,6 +386,7 @@ impl Engine {
             self.files.push(Entry::new(spec, origin, group));
             self.totals.files += 1;
             match unusable {
+                None if self.cancelled => self.give_up(id, cancelled()),
                 None => self.enqueue(id),
                 Some(failure) => self.give_up(id, failure),
             }
@@ -432,11 +436,37 @@ impl Engine {
         self.config.limits = limits;
         let ceiling =
             limits.max_files.unwrap_or(limits.max_connections).min(limits.max_connections);
-        self.growth.set_ceiling(ceiling);
+        self.growth = ChannelGrowth::new(self.growth.channels().max(DEFAULT_CHANNELS), ceiling);
         for origin in &mut self.origins {
             origin.budget.set_ceiling(limits.max_connections_per_origin);
         }
+        self.shed_streams();
         self.redecide = true;
+    }
+
+    /// Aborts streams beyond ceilings that were lowered, the newest first. Those whose bytes could
+    /// not be kept go on to their end.
+    fn shed_streams(&mut self) {
+        let limits = self.config.limits;
+        let newest_first: Vec<(StreamId, Stream)> =
+            self.streams.iter().rev().map(|(id, stream)| (*id, *stream)).collect();
+        for (id, Stream { file, origin, .. }) in newest_first {
+            let entry = &self.files[file.index()];
+            let origin = &self.origins[origin.0 as usize];
+            let of_file = limits.max_streams_per_file.map_or(u32::MAX, |most| most.max(1));
+            let beyond = entry.ranges.streams() as u32 > of_file
+                || !origin.multiplexes
+                    && (origin.streams > limits.max_connections_per_origin
+                        || self.connections_in_use() > limits.max_connections);
+            if beyond && entry.takes_ranges {
+                self.abort(id);
+            }
+        }
+    }
+
+    /// Streams that have a connection of their own.
+    fn connections_in_use(&self) -> u32 {
+        self.origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum()
     }
 
     fn on_pause(&mut self, now: Timestamp) {
@@ -449,10 +479,10 @@ impl Engine {
         self.cancelled = true;
         self.abort_all();
         self.link.on_idle(now);
-        let unfinished: Vec<FileId> = self.active.iter().copied().collect();
+        let begun = self.active.iter().copied().chain(self.delayed.iter().map(|(_, file)| *file));
+        let unfinished: BTreeSet<FileId> = begun.chain(self.waiting.drain()).collect();
         for file in unfinished {
-            let failure = Failure::new(ErrorKind::Cancelled, "cancelled before it was complete");
-            self.give_up(file, failure);
+            self.give_up(file, cancelled());
         }
     }
 
@@ -476,4 +506,8 @@ impl Engine {
         origin.streams = origin.streams.saturating_sub(1);
         Some(removed)
     }
+}
+
+fn cancelled() -> Failure {
+    Failure::new(ErrorKind::Cancelled, "cancelled before it was complete")
 }

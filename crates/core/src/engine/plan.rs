@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
-use pelton_algos::params::{Limits, SPLIT_FLOOR};
-use pelton_algos::policy::Observation;
+use pelton_algos::params::{self, Allocation, Limits, SPLIT_FLOOR};
+use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
@@ -54,7 +54,8 @@ impl Engine {
             (class, count.files, count.bytes, count.bytes)
         });
         let delayed = self.delayed.iter().map(|(_, file)| file);
-        for file in self.active.iter().chain(delayed) {
+        let out_of_lanes = delayed.filter(|file| !self.active.contains(file));
+        for file in self.active.iter().chain(out_of_lanes) {
             let entry = &self.files[file.index()];
             let (_, files, outstanding, sizes) = &mut by_class[entry.class as usize];
             *files += 1;
@@ -120,31 +121,38 @@ impl Engine {
         }
     }
 
-    /// Files have left a cluster: if fewer remain than it has channels, those are free.
+    /// Files have left a cluster: if fewer remain than it has lanes, those are free.
     pub(super) fn redecide_if_drained(&mut self) {
         let Some(decision) = &self.decision else { return };
-        let drained = decision.allocations.iter().any(|allocation| {
-            let waiting: u64 = SizeClass::ALL
-                .into_iter()
-                .filter(|class| allocation.classes.contains(*class))
-                .map(|class| self.waiting.count(class).files)
-                .sum();
-            waiting == 0 && allocation.parameters.concurrency > 0
+        let drained = decision.allocations.iter().zip(&self.lanes).any(|(allocation, lanes)| {
+            let of_cluster = |class: &SizeClass| allocation.classes.contains(*class);
+            let waiting = SizeClass::ALL
+                .iter()
+                .filter(|c| of_cluster(c))
+                .any(|c| self.waiting.count(*c).files > 0);
+            let active = || {
+                self.active.iter().filter(|id| of_cluster(&self.files[id.index()].class)).count()
+            };
+            !waiting && active() < *lanes as usize
         });
         self.redecide |= drained;
     }
 
+    /// Whether there is anything to decide about.
+    pub(super) fn may_decide(&self) -> bool {
+        let unfinished =
+            !(self.waiting.is_empty() && self.active.is_empty() && self.delayed.is_empty());
+        unfinished && !self.paused && !self.cancelled
+    }
+
     pub(super) fn decide_if_due(&mut self, now: Timestamp) {
         let asked_for = self.policy.next_timeout().is_some_and(|at| now >= at);
-        if self.cancelled || self.paused || !(self.redecide || asked_for) {
+        if !self.may_decide() || !(self.redecide || asked_for) {
             return;
         }
         self.redecide = false;
         self.recluster_if_due();
         let clusters = self.clusters();
-        if clusters.is_empty() {
-            return;
-        }
         let link = self.link.estimate();
         let observation = Observation {
             link,
@@ -156,14 +164,34 @@ impl Engine {
         };
         let decision = self.policy.decide(now, &observation);
         self.decided_for = Some(link);
-        let same =
-            self.decision.as_ref().is_some_and(|before| before.allocations == decision.allocations);
-        if !same {
+        if self.decision.as_ref().is_none_or(|before| differ(before, &decision)) {
             self.actions.push(Action::Decided(decision.clone()));
         }
         self.refill = true;
+        self.lanes = self.widened_lanes(&decision, &clusters);
         self.decision = Some(decision);
         self.announce_connections();
+    }
+
+    /// Lanes of each allocation. Where files are too small for the range streams that were planned
+    /// for them, the connections that are left bring further files, as far as channels go.
+    fn widened_lanes(&self, decision: &Decision, clusters: &[Cluster]) -> Vec<u32> {
+        let (link, limits) = (self.link.estimate(), self.limits());
+        let mut spare = decision.max_channels.saturating_sub(decision.channels());
+        let widen = |allocation: &Allocation| {
+            let planned = allocation.parameters;
+            let Some(cluster) = clusters.iter().find(|c| c.classes == allocation.classes) else {
+                return planned.concurrency;
+            };
+            let usable =
+                params::usable_parallelism(cluster, &link, &limits).min(planned.parallelism);
+            let extra =
+                planned.connections().div_ceil(usable.max(1)).saturating_sub(planned.concurrency);
+            let extra = extra.min(spare);
+            spare -= extra;
+            planned.concurrency + extra
+        };
+        decision.allocations.iter().map(widen).collect()
     }
 
     /// Clusters waiting files anew when the boundaries have moved or sizes were learnt. The latter
@@ -218,4 +246,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether two decisions differ in lanes or streams. Pipelining follows the mean size of what is
+/// left and moves with every file.
+fn differ(a: &Decision, b: &Decision) -> bool {
+    let shape = |d: &Decision| -> Vec<_> {
+        let of = |a: &Allocation| (a.classes, a.parameters.concurrency, a.parameters.parallelism);
+        d.allocations.iter().map(of).collect()
+    };
+    shape(a) != shape(b)
 }

@@ -1,1 +1,7 @@
-//! stub
+//! The engine in a world of virtual time: scenarios that read as scripts, and random worlds.
+
+mod complete;
+mod control;
+mod faults;
+mod tuning;
+mod world;

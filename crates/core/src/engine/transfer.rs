@@ -1,6 +1,6 @@
 //! What happens to a file in transfer: opened, headed, filled, ended, finished.
 
-use pelton_algos::ranges::StreamId;
+use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
@@ -17,6 +17,11 @@ impl Engine {
     pub(super) fn on_opened(&mut self, now: Timestamp, file: FileId, opened: Opened) {
         let entry = &mut self.files[file.index()];
         if entry.state != State::Opening {
+            // It can also turn out later that it can't be written.
+            if let (Opened::Failed(failure), State::Active | State::Delayed) = (opened, entry.state)
+            {
+                self.give_up(file, failure);
+            }
             return;
         }
         entry.state = State::Active;
@@ -25,7 +30,8 @@ impl Engine {
             Opened::Fresh => {}
             Opened::Part(part) => {
                 entry.ranges.set_size(part.size);
-                part.done.into_iter().for_each(|range| entry.ranges.mark_done(range));
+                let within = |range: ByteRange| range.start..range.end.min(part.size);
+                part.done.into_iter().for_each(|range| entry.ranges.mark_done(within(range)));
                 entry.validator = Some(part.validator);
                 entry.takes_ranges = true;
                 self.finish_if_complete(file);
@@ -47,19 +53,19 @@ impl Engine {
             self.move_stream(stream, old_origin, answered_by);
         }
         self.note_answer(now, answered_by, head.protocol);
-        if !whole {
-            return;
-        }
         let entry = &mut self.files[file.index()];
-        entry.origin = answered_by;
-        entry.located = (head.url != entry.spec.url).then_some(head.url);
         entry.modified = head.modified;
-        entry.takes_ranges = head.ranges && head.total.is_some();
-        entry.validator = Some(head.validator);
         if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
             self.give_up(file, failure);
             return;
         }
+        if !whole {
+            return;
+        }
+        entry.origin = answered_by;
+        entry.located = (head.url != entry.spec.url).then_some(head.url);
+        entry.takes_ranges = head.ranges && head.total.is_some() && !entry.ignores_ranges;
+        entry.validator = Some(head.validator);
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
             let same =
                 head.total == Some(existing.size) && same_second(existing.modified, head.modified);
@@ -123,7 +129,10 @@ impl Engine {
         let file = known.file;
         let entry = &mut self.files[file.index()];
         let accepted = entry.ranges.advance(stream, bytes);
-        entry.failures = 0;
+        // Without ranges the next attempt starts from the first byte: this one has got nowhere.
+        if entry.takes_ranges {
+            entry.failures = 0;
+        }
         self.totals.delivered += Bytes(accepted);
         let streams = self.streams.len() as u32;
         if let Some(rate) = self.link.on_delivered(now, Bytes(bytes), streams) {
@@ -141,6 +150,12 @@ impl Engine {
             Outcome::Complete => {
                 if let Some(in_flight) = in_flight.filter(|s| ended.whole && s.end.is_none()) {
                     self.learn_size(file, in_flight.position);
+                    let entry = &self.files[file.index()];
+                    let received = entry.ranges.size();
+                    if let Some(failure) = size_conflict(entry.spec.size, received, entry.url()) {
+                        self.give_up(file, failure);
+                        return;
+                    }
                 }
                 let unfinished = in_flight.and_then(|s| s.remaining()).is_some_and(|left| left > 0);
                 if unfinished {
@@ -151,12 +166,14 @@ impl Engine {
                 }
             }
             Outcome::NotModified => {
-                let size = match self.files[file.index()].opened {
-                    Some(OpenedAs::Existing(existing)) => existing.size,
-                    _ => 0,
+                let entry = &self.files[file.index()];
+                let Some(OpenedAs::Existing(existing)) = entry.opened else {
+                    let message = format!("{}: 304 for a file that is not there", entry.url());
+                    self.on_failure(now, ended, Failure::new(ErrorKind::Protocol, message));
+                    return;
                 };
                 self.note_answer_of(now, ended.origin);
-                self.keep_existing(file, size);
+                self.keep_existing(file, existing.size);
                 return;
             }
             Outcome::RangeIgnored => {
@@ -187,10 +204,11 @@ impl Engine {
     fn on_range_ignored(&mut self, file: FileId) {
         let entry = &mut self.files[file.index()];
         entry.takes_ranges = false;
+        entry.ignores_ranges = true;
         let from_start =
             entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(|s| s.whole));
         let Some(survivor) = from_start else {
-            self.restart(file);
+            self.start_anew(file);
             return;
         };
         let others: Vec<StreamId> =
@@ -200,20 +218,13 @@ impl Engine {
         }
         match self.files[file.index()].ranges.leave_to(survivor) {
             Some(end) => self.actions.push(Action::Cut { stream: survivor, end }),
-            None => self.restart(file),
+            None => self.start_anew(file),
         }
     }
 
-    /// Starts `file` anew: what was written belongs to nothing.
-    pub(super) fn restart(&mut self, file: FileId) {
-        let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
-        for stream in streams {
-            self.abort(stream);
-        }
+    /// The server's file is another one than before.
+    pub(super) fn on_changed(&mut self, file: FileId) {
         let entry = &mut self.files[file.index()];
-        let takes_ranges = entry.takes_ranges;
-        entry.forget_version();
-        entry.takes_ranges = takes_ranges;
         entry.restarts += 1;
         if entry.restarts > MOST_RESTARTS {
             let message = format!(
@@ -223,6 +234,16 @@ impl Engine {
             self.give_up(file, Failure::new(ErrorKind::Changed, message));
             return;
         }
+        self.start_anew(file);
+    }
+
+    /// What was written of `file` belongs to nothing.
+    fn start_anew(&mut self, file: FileId) {
+        let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
+        for stream in streams {
+            self.abort(stream);
+        }
+        self.files[file.index()].forget_version();
         self.actions.push(Action::Restart { file });
     }
 
@@ -238,6 +259,7 @@ impl Engine {
             self.abort(stream);
         }
         self.active.remove(&file);
+        self.release_hold(file);
         self.finishing += 1;
         self.redecide_if_drained();
         self.actions.push(Action::Finish { file, modified });
@@ -271,6 +293,7 @@ impl Engine {
         }
         self.files[file.index()].state = State::Over;
         self.active.remove(&file);
+        self.release_hold(file);
         self.redecide_if_drained();
     }
 }

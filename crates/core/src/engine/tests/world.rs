@@ -1,0 +1,720 @@
+//! A world in virtual time: hosts behind one shared link, and a driver that does at once what the
+//! engine asks for. It checks at every step what must always hold.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, SystemTime};
+
+use pelton_algos::limits::Jitter;
+use pelton_algos::policy::Policy;
+use pelton_algos::ranges::{ByteRange, StreamId};
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::Joules;
+use url::Url;
+
+use super::super::*;
+use crate::connection::Protocol;
+
+/// The link moves bytes in steps of this.
+const TICK: Duration = Duration::from_millis(10);
+/// No scenario is allowed to take longer: a week.
+const TOO_LONG: Timestamp = Timestamp::new(Duration::from_secs(7 * 24 * 3600));
+/// Nor may this many events pass at one moment.
+const TOO_MANY_AT_ONCE: u32 = 100_000;
+
+/// A file at a host.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Remote {
+    pub(super) size: u64,
+    pub(super) version: u64,
+}
+
+impl Remote {
+    pub(super) fn validator(self) -> Validator {
+        Validator { etag: Some(format!("\"v{}\"", self.version)), last_modified: None }
+    }
+
+    pub(super) fn modified(self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 * self.version)
+    }
+}
+
+/// An origin, its files and its manners.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    pub(super) files: BTreeMap<String, Remote>,
+    pub(super) rtt: Duration,
+    /// What one stream can keep in flight.
+    pub(super) window: u64,
+    pub(super) protocol: Protocol,
+    /// Refuses connections.
+    pub(super) refuses: bool,
+    /// Accepts requests and never says anything more, not even in bodies under way.
+    pub(super) silent: bool,
+    /// Says that it takes ranges.
+    pub(super) ranges: bool,
+    /// Answers a range with the whole file all the same.
+    pub(super) ignores_ranges: bool,
+    /// Sends a body whatever If-Modified-Since says.
+    pub(super) always_sends_bodies: bool,
+    /// Paths that are always answered with 500.
+    pub(super) broken: BTreeSet<String>,
+    /// States sizes.
+    pub(super) states_size: bool,
+    /// More streams than this are answered with 503.
+    pub(super) bears: usize,
+    /// What 503 says.
+    pub(super) retry_after: Option<Duration>,
+    /// Each request gets another version of the file.
+    pub(super) keeps_changing: bool,
+    /// Every body ends after this many bytes.
+    pub(super) cuts_bodies_after: Option<u64>,
+    /// The share of requests that fail in one way or another.
+    pub(super) faults: f64,
+    /// Answers come from this host.
+    pub(super) redirects_to: Option<String>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            files: BTreeMap::new(),
+            rtt: Duration::from_millis(50),
+            window: 256 * 1024,
+            protocol: Protocol::Http11,
+            refuses: false,
+            silent: false,
+            ranges: true,
+            ignores_ranges: false,
+            always_sends_bodies: false,
+            broken: BTreeSet::new(),
+            states_size: true,
+            bears: usize::MAX,
+            retry_after: None,
+            keeps_changing: false,
+            cuts_bodies_after: None,
+            faults: 0.0,
+            redirects_to: None,
+        }
+    }
+}
+
+impl Host {
+    /// With `count` files `/0`, `/1`, ... whose sizes `size` gives.
+    pub(super) fn files(mut self, count: u64, size: impl Fn(u64) -> u64) -> Self {
+        for index in 0..count {
+            self.files.insert(format!("/{index}"), Remote { size: size(index), version: 1 });
+        }
+        self
+    }
+}
+
+/// How a file ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    Complete,
+    Kept,
+    GivenUp(Failure),
+}
+
+/// A file as the driver has it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Local {
+    pub(super) host: String,
+    pub(super) path: String,
+    /// What lay where it goes.
+    opened: Option<Opened>,
+    /// What was written, in order: bytes and their version.
+    written: Vec<(ByteRange, u64)>,
+    /// Bytes that the run brought, whatever became of them.
+    pub(super) brought: u64,
+    pub(super) restarts: u32,
+    pub(super) modified: Option<SystemTime>,
+    pub(super) ending: Option<Ending>,
+}
+
+impl Local {
+    /// Whether what was written is `remote`, whole and of one version.
+    fn is(&self, remote: Remote) -> bool {
+        let mut painted = BTreeMap::<u64, (u64, u64)>::new();
+        for (range, version) in &self.written {
+            let under: Vec<_> = painted
+                .range(..range.end)
+                .filter(|(_, (end, _))| *end > range.start)
+                .map(|(start, (end, version))| (*start, *end, *version))
+                .collect();
+            for (start, end, version) in under {
+                painted.remove(&start);
+                if start < range.start {
+                    painted.insert(start, (range.start, version));
+                }
+                if end > range.end {
+                    painted.insert(range.end, (end, version));
+                }
+            }
+            if !range.is_empty() {
+                painted.insert(range.start, (range.end, *version));
+            }
+        }
+        let mut at = 0;
+        painted.into_iter().all(|(start, (end, version))| {
+            let joins = start == at && version == remote.version;
+            at = end;
+            joins
+        }) && at == remote.size
+    }
+}
+
+/// A request under way.
+#[derive(Debug, Clone)]
+pub(super) struct Live {
+    pub(super) fetch: Fetch,
+    pub(super) host: String,
+    remote: Option<Remote>,
+    streaming: bool,
+    pub(super) position: u64,
+    /// Where it stops: the end of its range or a cut.
+    end: u64,
+    /// It fails here.
+    breaks_at: Option<u64>,
+}
+
+/// What is known to happen.
+#[derive(Debug)]
+enum Coming {
+    Event(Event),
+    Answer(StreamId),
+}
+
+pub(super) struct World {
+    pub(super) engine: Engine,
+    pub(super) now: Timestamp,
+    pub(super) hosts: BTreeMap<String, Host>,
+    pub(super) local: Vec<Local>,
+    pub(super) live: BTreeMap<StreamId, Live>,
+    /// What the link carries, bits a second.
+    pub(super) mbps: f64,
+    pub(super) metered: bool,
+    /// What lies where files go; nothing where this says nothing.
+    pub(super) found: Vec<(usize, Opened)>,
+    /// How long it takes to finish a file.
+    pub(super) slow_finish: Option<Duration>,
+    pub(super) limits: UserLimits,
+    /// Every fetch with its moment.
+    pub(super) fetches: Vec<(Timestamp, Fetch)>,
+    pub(super) decisions: Vec<(Timestamp, Decision)>,
+    pub(super) aborts: Vec<StreamId>,
+    /// Limits that the engine told, by host.
+    pub(super) told: BTreeMap<String, u32>,
+    pub(super) done: bool,
+    coming: BTreeMap<(Timestamp, u64), Coming>,
+    sequence: u64,
+    next_tick: Option<Timestamp>,
+    random: Jitter,
+    at_once: u32,
+    /// Files beyond a ceiling that was lowered go on to their end.
+    lowered: bool,
+}
+
+impl World {
+    pub(super) fn new(policy: Box<dyn Policy>) -> Self {
+        Self::with(EngineConfig::default(), policy)
+    }
+
+    pub(super) fn with(config: EngineConfig, policy: Box<dyn Policy>) -> Self {
+        Self {
+            limits: config.limits,
+            random: Jitter::new(config.seed),
+            engine: Engine::new(config, policy),
+            now: Timestamp::START,
+            hosts: BTreeMap::new(),
+            local: Vec::new(),
+            live: BTreeMap::new(),
+            mbps: 50.0,
+            metered: false,
+            found: Vec::new(),
+            slow_finish: None,
+            fetches: Vec::new(),
+            decisions: Vec::new(),
+            aborts: Vec::new(),
+            told: BTreeMap::new(),
+            done: false,
+            coming: BTreeMap::new(),
+            sequence: 0,
+            next_tick: None,
+            at_once: 0,
+            lowered: false,
+        }
+    }
+
+    pub(super) fn host(mut self, name: &str, host: Host) -> Self {
+        self.hosts.insert(name.to_owned(), host);
+        self
+    }
+
+    pub(super) fn host_mut(&mut self, name: &str) -> &mut Host {
+        self.hosts.get_mut(name).unwrap()
+    }
+
+    /// The specs of every file of every host, in turn from each.
+    pub(super) fn specs(&self) -> Vec<FileSpec> {
+        let mut lists: Vec<VecDeque<FileSpec>> = self
+            .hosts
+            .iter()
+            .map(|(name, host)| {
+                let url = |path: &str| Url::parse(&format!("http://{name}{path}")).unwrap();
+                let mut paths: Vec<&String> = host.files.keys().collect();
+                paths.sort_by_key(|path| (path.len(), path.as_str()));
+                paths.into_iter().map(|path| FileSpec::from_url(url(path)).unwrap()).collect()
+            })
+            .collect();
+        let mut specs = Vec::new();
+        while lists.iter().any(|list| !list.is_empty()) {
+            specs.extend(lists.iter_mut().filter_map(VecDeque::pop_front));
+        }
+        specs
+    }
+
+    /// Hands all files of all hosts over as a bare list.
+    pub(super) fn get_all(&mut self) {
+        let specs = self.specs();
+        self.get(specs);
+    }
+
+    /// The same with sizes that the list states.
+    pub(super) fn get_all_with_sizes(&mut self) {
+        let mut specs = self.specs();
+        for spec in &mut specs {
+            let host = &self.hosts[spec.url.host_str().unwrap()];
+            spec.size = host.files.get(spec.url.path()).map(|remote| remote.size);
+        }
+        self.get(specs);
+    }
+
+    pub(super) fn get(&mut self, specs: Vec<FileSpec>) {
+        self.add(specs);
+        self.send(Event::ListEnded);
+    }
+
+    pub(super) fn add(&mut self, specs: Vec<FileSpec>) {
+        for spec in &specs {
+            self.local.push(Local {
+                host: spec.url.host_str().unwrap().to_owned(),
+                path: spec.url.path().to_owned(),
+                ..Local::default()
+            });
+        }
+        self.send(Event::Files(specs));
+    }
+
+    /// Runs to the end of the engine.
+    pub(super) fn run(&mut self) {
+        while !self.done {
+            self.step(TOO_LONG);
+        }
+        assert!(self.live.is_empty(), "Done with streams in flight");
+        for (index, local) in self.local.iter().enumerate() {
+            assert!(local.ending.is_some(), "Done and file {index} has no ending");
+        }
+        let totals = self.engine.totals();
+        let there = self.local.iter().filter(|f| !matches!(f.ending, Some(Ending::GivenUp(_))));
+        assert_eq!(totals.done, there.count() as u64);
+        assert_eq!(totals.done + totals.failed, self.local.len() as u64);
+    }
+
+    pub(super) fn run_for(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.step(until) {}
+        self.now = until;
+    }
+
+    /// Lets the next thing happen, unless it is later than `until`.
+    fn step(&mut self, until: Timestamp) -> bool {
+        if self.done {
+            return false;
+        }
+        let coming = self.coming.first_key_value().map(|((at, _), _)| *at);
+        let timeout = self.engine.next_timeout(self.now).map(|at| at.max(self.now));
+        let Some(next) = [coming, self.next_tick, timeout].into_iter().flatten().min() else {
+            assert!(until < TOO_LONG, "stuck: nothing will ever happen again: {}", self.picture());
+            return false;
+        };
+        if next > until {
+            assert!(until < TOO_LONG, "it takes too long: {}", self.picture());
+            return false;
+        }
+        self.at_once = if next == self.now { self.at_once + 1 } else { 0 };
+        assert!(self.at_once < TOO_MANY_AT_ONCE, "it goes round in circles: {}", self.picture());
+        self.now = next;
+        if coming == Some(next) {
+            match self.coming.pop_first().unwrap().1 {
+                Coming::Event(event) => self.send(event),
+                Coming::Answer(stream) => self.answer(stream),
+            }
+        } else if self.next_tick == Some(next) {
+            self.tick();
+        } else {
+            self.send(Event::Timeout);
+        }
+        true
+    }
+
+    fn picture(&self) -> String {
+        let open: Vec<_> =
+            (0..self.local.len()).filter(|i| self.local[*i].ending.is_none()).take(5).collect();
+        let entries: Vec<_> = open.iter().map(|i| &self.engine.files[*i]).collect();
+        format!(
+            "{:?}, live {:?}, decision {:?}, {entries:#?}",
+            self.now,
+            self.live.keys(),
+            self.engine.decision()
+        )
+    }
+
+    fn later(&mut self, after: Duration, coming: Coming) {
+        self.sequence += 1;
+        self.coming.insert((self.now + after, self.sequence), coming);
+    }
+
+    pub(super) fn set_limits(&mut self, limits: UserLimits) {
+        self.lowered = true;
+        self.limits = limits;
+        self.send(Event::SetLimits(limits));
+    }
+
+    pub(super) fn send(&mut self, event: Event) {
+        if let Event::Ended { stream, .. } = &event {
+            self.live.remove(stream);
+        }
+        if let Event::Finished { file, .. } = &event {
+            self.local[file.index()].ending = Some(Ending::Complete);
+        }
+        let actions = self.engine.handle(self.now, event);
+        for action in actions {
+            assert!(!self.done, "{action:?} after Done");
+            self.perform(action);
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Open { file } => {
+                let found = self.found.iter().find(|(index, _)| *index == file.index());
+                let opened = found.map_or(Opened::Fresh, |(_, opened)| opened.clone());
+                let local = &mut self.local[file.index()];
+                if let Opened::Part(part) = &opened {
+                    let version = part.validator.etag.as_ref().unwrap()[2..3].parse().unwrap();
+                    let there = part.done.iter().filter(|range| range.end <= part.size);
+                    local.written = there.map(|range| (range.clone(), version)).collect();
+                }
+                assert_eq!(local.opened.replace(opened.clone()), None);
+                self.later(Duration::ZERO, Coming::Event(Event::Opened { file, opened }));
+            }
+            Action::Fetch(fetch) => self.fetch(fetch),
+            Action::Cut { stream, end } => {
+                let live = self.live.get_mut(&stream).expect("a cut of a stream in flight");
+                live.end = end;
+            }
+            Action::Abort { stream } => {
+                self.live.remove(&stream).expect("an abort of a stream in flight");
+                self.aborts.push(stream);
+                // What was on its way arrives all the same.
+                self.later(Duration::ZERO, Coming::Event(Event::Data { stream, bytes: 7 }));
+                let result = Outcome::Failed(Failure::new(ErrorKind::ShortBody, "late"));
+                self.later(TICK, Coming::Event(Event::Ended { stream, result }));
+            }
+            Action::Restart { file } => {
+                let local = &mut self.local[file.index()];
+                assert_eq!(local.ending, None);
+                local.written.clear();
+                local.restarts += 1;
+            }
+            Action::Connections { origin, limit, open } => {
+                assert!(open <= limit);
+                self.told.insert(origin.host.to_string(), limit);
+            }
+            Action::Finish { file, modified } => {
+                self.local[file.index()].modified = modified;
+                self.finish(file);
+            }
+            Action::Kept { file, size } => {
+                let local = &self.local[file.index()];
+                let there = match &local.opened {
+                    Some(Opened::Existing(existing)) => existing.size,
+                    Some(Opened::Verified { size }) => *size,
+                    other => panic!("{other:?} was kept"),
+                };
+                assert_eq!(there, size);
+                self.end(file, Ending::Kept);
+            }
+            Action::GiveUp { file, failure } => self.end(file, Ending::GivenUp(failure)),
+            Action::Decided(decision) => self.decisions.push((self.now, decision)),
+            Action::Done => self.done = true,
+        }
+    }
+
+    fn end(&mut self, file: FileId, ending: Ending) {
+        let before = self.local[file.index()].ending.replace(ending);
+        assert_eq!(before, None, "{file:?} ended twice");
+        assert!(self.live.values().all(|live| live.fetch.file != file));
+    }
+
+    fn finish(&mut self, file: FileId) {
+        assert!(self.live.values().all(|live| live.fetch.file != file));
+        let local = &self.local[file.index()];
+        assert_eq!(local.ending, None);
+        let host = &self.hosts[&local.host];
+        let host = host.redirects_to.as_ref().map_or(host, |to| &self.hosts[to]);
+        let remote = host.files[&local.path];
+        // A file that has changed since is as good as it was.
+        let versions = (1..=remote.version).map(|version| Remote { version, ..remote });
+        assert!(
+            versions.into_iter().any(|remote| local.is(remote)),
+            "{file:?} is finished with {:?} instead of {remote:?}",
+            local.written
+        );
+        let after = self.slow_finish.unwrap_or_default();
+        self.later(after, Coming::Event(Event::Finished { file, result: Ok(()) }));
+    }
+
+    fn fetch(&mut self, fetch: Fetch) {
+        let local = &self.local[fetch.file.index()];
+        assert!(local.opened.is_some() && local.ending.is_none());
+        let host = fetch.url.host_str().unwrap().to_owned();
+        let range = fetch.range.clone();
+        if let Some(range) = &range {
+            assert!(!range.is_empty());
+            assert!(fetch.validator.is_some() && fetch.total.is_some());
+        }
+        let live = Live {
+            host: host.clone(),
+            remote: None,
+            streaming: false,
+            position: range.as_ref().map_or(0, |range| range.start),
+            end: range.map_or(u64::MAX, |range| range.end),
+            breaks_at: None,
+            fetch: fetch.clone(),
+        };
+        let rtt = self.hosts[&host].rtt;
+        if !self.fetches.iter().any(|(_, before)| before.url.host_str() == Some(&host)) {
+            self.later(rtt, Coming::Event(Event::Rtt(rtt)));
+        }
+        assert!(self.live.insert(fetch.stream, live).is_none());
+        self.later(rtt, Coming::Answer(fetch.stream));
+        self.check_budgets(&host, fetch.file);
+        self.fetches.push((self.now, fetch));
+    }
+
+    /// After a new stream of `file` to `host`.
+    fn check_budgets(&self, host: &str, file: FileId) {
+        let limits = &self.limits;
+        let here = self.live.values().filter(|live| live.host == host).count();
+        if self.hosts[host].protocol != Protocol::Http2 && self.hosts[host].redirects_to.is_none() {
+            assert!(here <= limits.max_connections_per_origin as usize, "{here} to {host}");
+            assert!(here <= self.told[host] as usize, "{here} to {host}, told {:?}", self.told);
+            assert!(self.live.len() <= limits.max_connections as usize);
+        }
+        let most = limits.max_streams_per_file.map_or(usize::MAX, |most| most as usize);
+        let streams = self.streams_of(file.index());
+        assert!(streams <= most, "{streams} streams of {file:?}");
+        if let Some(most) = limits.max_files {
+            let files: BTreeSet<FileId> = self.live.values().map(|live| live.fetch.file).collect();
+            assert!(files.len() <= most as usize || self.lowered);
+        }
+    }
+
+    fn fail(&mut self, stream: StreamId, kind: ErrorKind, retry_after: Option<Duration>) {
+        let message = format!("{} failed: {kind:?}", self.live[&stream].host);
+        let failure = Failure { retry_after, ..Failure::new(kind, message) };
+        self.send(Event::Ended { stream, result: Outcome::Failed(failure) });
+    }
+
+    /// The host's answer to a request, one round trip after it was made.
+    fn answer(&mut self, stream: StreamId) {
+        let Some(live) = self.live.get(&stream).cloned() else { return };
+        let streaming = self.live.values().filter(|l| l.host == live.host && l.streaming).count();
+        let host = self.hosts.get_mut(&live.host).unwrap();
+        if host.keeps_changing {
+            host.files.values_mut().for_each(|remote| remote.version += 1);
+        }
+        let host = host.clone();
+        if host.silent {
+            return;
+        }
+        if host.refuses {
+            return self.fail(stream, ErrorKind::Connect, None);
+        }
+        if host.broken.contains(live.fetch.url.path()) {
+            return self.fail(stream, ErrorKind::ServerError, None);
+        }
+        if streaming >= host.bears {
+            return self.fail(stream, ErrorKind::Overloaded, host.retry_after);
+        }
+        let mut breaks_after = host.cuts_bodies_after;
+        if self.random.fraction() < host.faults {
+            match (self.random.fraction() * 6.0) as u32 {
+                0 => return self.fail(stream, ErrorKind::Connect, None),
+                1 => return self.fail(stream, ErrorKind::ServerError, None),
+                2 => return self.fail(stream, ErrorKind::Overloaded, Some(TICK * 30)),
+                3 => return,
+                _ => breaks_after = Some((self.random.fraction() * 100_000.0) as u64),
+            }
+        }
+        let answering = host.redirects_to.as_ref().map_or(&live.host, |to| to).clone();
+        let path = live.fetch.url.path();
+        let Some(remote) = self.hosts[&answering].files.get(path).copied() else {
+            return self.fail(stream, ErrorKind::NotFound, None);
+        };
+        let since = live.fetch.if_modified_since.filter(|_| !host.always_sends_bodies);
+        if since.is_some_and(|since| since >= remote.modified()) {
+            return self.send(Event::Ended { stream, result: Outcome::NotModified });
+        }
+        if let Some(range) = &live.fetch.range {
+            let same = live.fetch.validator == Some(remote.validator())
+                && live.fetch.total == Some(remote.size);
+            if !same {
+                return self.fail(stream, ErrorKind::Changed, None);
+            }
+            if host.ignores_ranges {
+                return self.send(Event::Ended { stream, result: Outcome::RangeIgnored });
+            }
+            assert!(range.end <= remote.size);
+        }
+        let whole = live.fetch.range.is_none();
+        let mut url = live.fetch.url.clone();
+        url.set_host(Some(&answering)).unwrap();
+        let head = Head {
+            total: (host.states_size || !whole).then_some(remote.size),
+            ranges: host.ranges,
+            validator: remote.validator(),
+            modified: Some(remote.modified()),
+            origin: Origin::of(&url).unwrap(),
+            url,
+            protocol: host.protocol,
+        };
+        let live = self.live.get_mut(&stream).unwrap();
+        live.host = answering;
+        live.remote = Some(remote);
+        live.streaming = true;
+        live.breaks_at = breaks_after.map(|after| live.position + after);
+        self.next_tick.get_or_insert(self.now + TICK);
+        self.send(Event::Head { stream, head });
+    }
+
+    /// Moves bytes: streams share the link evenly, each within its window.
+    fn tick(&mut self) {
+        let ids: Vec<StreamId> = self
+            .live
+            .iter()
+            .filter(|(_, live)| live.streaming && !self.hosts[&live.host].silent)
+            .map(|(id, _)| *id)
+            .collect();
+        self.next_tick = self.live.values().any(|l| l.streaming).then(|| self.now + TICK);
+        let mut left = self.mbps * 1e6 / 8.0 * TICK.as_secs_f64();
+        for (index, id) in ids.iter().enumerate() {
+            let share = left / (ids.len() - index) as f64;
+            left -= self.move_bytes(*id, share) as f64;
+        }
+        if self.metered {
+            let joules = self.now.since_start().as_secs_f64() * 2.0;
+            self.send(Event::Energy(Joules::new(joules)));
+        }
+    }
+
+    fn move_bytes(&mut self, stream: StreamId, share: f64) -> u64 {
+        // Aborted by what another stream has just brought.
+        let Some(live) = self.live.get_mut(&stream) else { return 0 };
+        let host = &self.hosts[&live.host];
+        let of_window = host.window as f64 * TICK.as_secs_f64() / host.rtt.as_secs_f64();
+        let remote = live.remote.unwrap();
+        let end = live.end.min(remote.size);
+        let stop = live.breaks_at.map_or(end, |at| at.min(end)).max(live.position);
+        let bytes = (share.min(of_window).ceil() as u64).min(stop - live.position);
+        let from = live.position;
+        live.position += bytes;
+        let (at, file) = (live.position, live.fetch.file);
+        let local = &mut self.local[file.index()];
+        local.brought += bytes;
+        local.written.push((from..at, remote.version));
+        if bytes > 0 {
+            self.send(Event::Data { stream, bytes });
+        }
+        // The engine may have cut or aborted it.
+        let Some(live) = self.live.get(&stream) else { return bytes };
+        if at >= live.end.min(remote.size) {
+            self.send(Event::Ended { stream, result: Outcome::Complete });
+        } else if live.breaks_at.is_some_and(|breaks| at >= breaks) {
+            self.fail(stream, ErrorKind::ShortBody, None);
+        }
+        bytes
+    }
+
+    /// Every stream in flight breaks now.
+    pub(super) fn break_all(&mut self, kind: ErrorKind) {
+        for stream in self.live.keys().copied().collect::<Vec<_>>() {
+            if self.live.contains_key(&stream) {
+                self.fail(stream, kind, None);
+            }
+        }
+    }
+
+    /// The newest stream of `file` breaks now.
+    pub(super) fn break_one(&mut self, file: usize, kind: ErrorKind) {
+        let newest = self.live.iter().rfind(|(_, live)| live.fetch.file.index() == file);
+        if let Some(stream) = newest.map(|(id, _)| *id) {
+            self.fail(stream, kind, None);
+        }
+    }
+
+    // What the scripts ask.
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.now.since_start().as_secs_f64()
+    }
+
+    pub(super) fn ending(&self, file: usize) -> &Ending {
+        self.local[file].ending.as_ref().unwrap()
+    }
+
+    pub(super) fn failure(&self, file: usize) -> &Failure {
+        match self.ending(file) {
+            Ending::GivenUp(failure) => failure,
+            other => panic!("file {file} is {other:?}"),
+        }
+    }
+
+    pub(super) fn assert_all_complete(&self) {
+        for (index, local) in self.local.iter().enumerate() {
+            assert_eq!(local.ending, Some(Ending::Complete), "file {index}");
+        }
+    }
+
+    /// Every byte of every file came, and none twice.
+    pub(super) fn assert_each_byte_once(&self) {
+        self.assert_all_complete();
+        for local in &self.local {
+            assert_eq!(local.brought, self.hosts[&local.host].files[&local.path].size);
+        }
+    }
+
+    /// Streams in flight of the file with this number.
+    pub(super) fn streams_of(&self, file: usize) -> usize {
+        self.live.values().filter(|live| live.fetch.file.index() == file).count()
+    }
+
+    pub(super) fn files_in_transfer(&self) -> usize {
+        self.live.values().map(|live| live.fetch.file).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Body bytes that arrived.
+    pub(super) fn brought(&self) -> u64 {
+        self.local.iter().map(|local| local.brought).sum()
+    }
+
+    pub(super) fn fetches_of(&self, file: usize) -> Vec<(Timestamp, &Fetch)> {
+        self.fetches
+            .iter()
+            .filter(|(_, fetch)| fetch.file.index() == file)
+            .map(|(at, fetch)| (*at, fetch))
+            .collect()
+    }
+}
