@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::catalog::{Digest, FileSpec};
+use crate::connection::shown;
 use crate::digest::{Hasher, hash_file};
 use crate::engine::{Existing, Opened, Resumable};
 use crate::{Error, ErrorKind, Result, journal};
@@ -128,7 +129,7 @@ impl DirectorySink {
         }
         if self.options.resume
             && let Ok(part) = fs::metadata(&output.part)
-            && let Some(saved) = journal::load(&output.state, spec.url.as_str(), part.len())
+            && let Some(saved) = journal::load(&output.state, &output.url, part.len())
         {
             return Ok(Opened::Part(saved));
         }
@@ -143,7 +144,7 @@ impl Sink for DirectorySink {
             part: beside(&target, ".part"),
             state: beside(&target, ".part.state"),
             target,
-            url: spec.url.to_string(),
+            url: shown(&spec.url),
             digest: spec.digest.clone(),
             options: self.options,
             file: None,
@@ -372,12 +373,12 @@ impl Sink for StreamSink {
                 .digest
                 .as_ref()
                 .map(|digest| (Hasher::new(digest.algorithm), digest.clone())),
-            url: spec.url.to_string(),
+            url: shown(&spec.url),
         };
         let opened = match output.writer {
             Some(_) => Opened::Fresh,
             None => {
-                let message = format!("{}: a stream takes one file only", spec.url);
+                let message = format!("{}: a stream takes one file only", output.url);
                 Opened::Failed(Error::new(ErrorKind::Usage, message).into())
             }
         };

@@ -6,8 +6,7 @@ use url::Url;
 
 use crate::catalog::{self, FileSpec, ListingPage, WalkOptions};
 use crate::client::Input;
-use crate::connection::{GetRequest, Http};
-use crate::report::shown;
+use crate::connection::{GetRequest, Http, shown};
 use crate::{Error, ErrorKind, Result, fetch};
 
 /// Listings above this are not read further: a page for people is never that long.

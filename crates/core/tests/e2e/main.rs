@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics when it fails")]
 
+mod failures;
 mod matrix;
 mod support;
