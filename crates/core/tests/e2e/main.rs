@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics when it fails")]
 
 mod failures;
+mod liars;
 mod matrix;
 mod support;
