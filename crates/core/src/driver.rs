@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules};
@@ -277,7 +276,7 @@ impl Run {
             http: self.driver.http.clone(),
             output: Rc::clone(output),
             end: Rc::clone(&end),
-            headers: headers(self.driver.engine.spec(file)),
+            headers: fetch::headers(self.driver.engine.spec(file)),
             tell: Rc::new(move |event| mailbox.put(event)),
             served_by: Rc::new(move |connection, protocol| {
                 served.borrow_mut().push((file, connection, protocol));
@@ -388,16 +387,6 @@ impl Run {
         };
         self.driver.recorder.finish(summary)
     }
-}
-
-/// Headers of one file. Those that the engine owns are left out: they would contradict its own.
-fn headers(spec: &FileSpec) -> Vec<(HeaderName, HeaderValue)> {
-    const OWNED: [&str; 5] = ["range", "if-range", "host", "accept-encoding", "connection"];
-    spec.headers
-        .iter()
-        .filter(|(name, _)| !OWNED.contains(&name.to_ascii_lowercase().as_str()))
-        .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)))
-        .collect()
 }
 
 /// What the engine would do first with `files`, without doing it. `None` without files.

@@ -9,7 +9,9 @@ use http::header::{
     RETRY_AFTER,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use url::Url;
 
+use crate::catalog::FileSpec;
 use crate::connection::{ConnectionId, GetRequest, GetResponse, Http, Protocol, shown};
 use crate::engine::{Event, Existing, Failure, Fetch, Head, Outcome, Validator};
 use crate::sink::Output;
@@ -113,6 +115,16 @@ fn request(context: &Context, fetch: &Fetch) -> GetRequest {
     request
 }
 
+/// Headers of one file. Those that the engine owns are left out: they would contradict its own.
+pub(crate) fn headers(spec: &FileSpec) -> Vec<(HeaderName, HeaderValue)> {
+    const OWNED: [&str; 5] = ["range", "if-range", "host", "accept-encoding", "connection"];
+    spec.headers
+        .iter()
+        .filter(|(name, _)| !OWNED.contains(&name.to_ascii_lowercase().as_str()))
+        .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)))
+        .collect()
+}
+
 enum Verdict {
     Go(Head),
     Stop(Outcome),
@@ -169,7 +181,7 @@ fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
             }
             total.or(fetch.total)
         }
-        (_, status) => return Err(status_error(fetch, status, headers)),
+        (_, status) => return Err(status_error(&fetch.url, status, headers)),
     };
     Ok(Verdict::Go(Head {
         total,
@@ -239,7 +251,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO))
 }
 
-fn status_error(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Error {
+/// What a status that brings no file means, and what to do.
+pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -> Error {
     let kind = status_kind(status);
     let advice = match kind {
         ErrorKind::NotFound => "; check the URL",
@@ -247,7 +260,7 @@ fn status_error(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Error
         _ => "",
     };
     let reason = status.canonical_reason().unwrap_or("");
-    let message = format!("{}: HTTP {} {reason}{advice}", shown(&fetch.url), status.as_u16());
+    let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());
     let error = Error::new(kind, message);
     match retry_after(headers).filter(|_| kind == ErrorKind::Overloaded) {
         Some(pause) => error.with_source(RetryAfter(pause)),
@@ -255,7 +268,7 @@ fn status_error(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Error
     }
 }
 
-pub(crate) fn status_kind(status: StatusCode) -> ErrorKind {
+fn status_kind(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
         404 | 410 => ErrorKind::NotFound,
         401 | 403 | 407 => ErrorKind::Auth,
@@ -268,12 +281,17 @@ pub(crate) fn status_kind(status: StatusCode) -> ErrorKind {
 /// Carries `Retry-After` inside an error.
 #[derive(Debug, thiserror::Error)]
 #[error("the server asks to wait {} s", .0.as_secs())]
-pub(crate) struct RetryAfter(pub(crate) Duration);
+struct RetryAfter(Duration);
+
+/// How long the server asked to wait, where `error` came with that.
+pub(crate) fn asked_pause(error: &Error) -> Option<Duration> {
+    let source = std::error::Error::source(error)?;
+    source.downcast_ref::<RetryAfter>().map(|pause| pause.0)
+}
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let source = std::error::Error::source(&error);
-        let retry_after = source.and_then(|s| s.downcast_ref::<RetryAfter>()).map(|pause| pause.0);
+        let retry_after = asked_pause(&error);
         Self { kind: error.kind(), message: error.message(), retry_after }
     }
 }

@@ -2,13 +2,15 @@
 //! never come under a final name.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use pelton_core::engine::EngineConfig;
 use pelton_core::{Client, ErrorKind, Report};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
 use tempfile::TempDir;
 
-use crate::support::{builder, client, file, four_by_four, names, run, tree};
+use crate::support::{builder, client, engine, file, four_by_four, names, run, tree, try_run};
 
 const SIZE: u64 = 1_000_000;
 
@@ -266,6 +268,37 @@ fn what_is_no_http() {
 }
 
 #[test]
+fn a_listing_that_comes_on_the_second_attempt() {
+    let server = serve(|request| match (request.target(), request.number) {
+        ("/d/", 0) => Reply::status("200 OK").field("Content-Length", 100).body("<html>").close(),
+        ("/d/", 1) => Reply::status("503 Service Unavailable")
+            .field("Retry-After", 0)
+            .field("Content-Length", 0),
+        ("/d/", _) => {
+            let body = "<title>Index of /d/</title><a href=\"f\">f</a>";
+            Reply::status("200 OK").field("Content-Length", body.len()).body(body)
+        }
+        _ => honest(&content(), request),
+    });
+    let out = tempfile::tempdir().unwrap();
+    let report = run(client().download([server.url("/d/")]).into_dir(out.path()));
+    assert!(report.is_complete());
+    assert!(tree(out.path())["f"] == bytes());
+}
+
+#[test]
+fn a_listing_that_never_comes() {
+    let server = serve(|_| Reply::status("200 OK").body("<html>").hang());
+    let config = EngineConfig { stall_timeout: Duration::from_millis(50), ..engine() };
+    let client = builder().engine(config).build().unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let error = try_run(client.download([server.url("/d/")]).into_dir(out.path())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.message().contains(&server.url("/d/")), "{}", error.message());
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
 fn hostile_names_in_a_listing_stay_below_the_directory() {
     let hrefs = [
         "../outside",
@@ -288,7 +321,8 @@ fn hostile_names_in_a_listing_stay_below_the_directory() {
         "file:///etc/passwd",
     ];
     let server = serve(move |request| {
-        let links: String = hrefs.iter().map(|href| format!("<a href=\"{href}\">x</a>\n")).collect();
+        let links: String =
+            hrefs.iter().map(|href| format!("<a href=\"{href}\">x</a>\n")).collect();
         let body = match request.target() {
             "/d/" => format!("<html><title>Index of /d/</title><pre>{links}</pre></html>"),
             _ => "ok".to_owned(),
@@ -302,7 +336,10 @@ fn hostile_names_in_a_listing_stay_below_the_directory() {
     let out = home.path().join("a/b/c");
     let report = run(client().download([server.url("/d/")]).into_dir(&out));
     assert!(report.is_complete(), "{:?}", report.files);
-    assert_eq!(names(&out), names(home.path()).iter().map(|n| n.replacen("a/b/c/", "", 1)).collect());
+    assert_eq!(
+        names(&out),
+        names(home.path()).iter().map(|n| n.replacen("a/b/c/", "", 1)).collect()
+    );
     assert!(names(home.path()).iter().all(|name| name.starts_with("a/b/c/")));
     assert!(names(&out).contains("good"));
     assert!(names(&out).iter().all(|name| !name.contains(char::is_control)));

@@ -5,4 +5,5 @@
 mod failures;
 mod liars;
 mod matrix;
+mod origins;
 mod support;
