@@ -21,7 +21,7 @@ use crate::engine::{Engine, EngineConfig};
 use crate::events::Plan;
 use crate::job::{Command, Job};
 use crate::report::Recorder;
-use crate::sink::{Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
+use crate::sink::{self, Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
 use crate::source::Reader;
 use crate::{Error, ErrorKind, Report, Result, RunEvent};
 
@@ -351,10 +351,7 @@ impl Download {
             Target::Sink(sink) => sink,
         };
         let mut config = self.settings.engine;
-        if !sink.takes_any_order() {
-            config.limits.max_files = Some(1);
-            config.limits.max_streams_per_file = Some(1);
-        }
+        config.limits = sink::bounded(config.limits, &*sink);
         let (meter, energy_source) = (self.settings.meter)();
         let engine = Engine::new(config, (self.settings.policy)())
             .with_energy_model((self.settings.model)());

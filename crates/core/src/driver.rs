@@ -20,7 +20,7 @@ use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
 use crate::job::Command;
 use crate::report::{Ending, Gauges, Recorder, Report, throughput};
-use crate::sink::Sink;
+use crate::sink::{self, Sink};
 use crate::{Error, ErrorKind};
 
 /// How often the meter is read while a policy may search by it.
@@ -139,7 +139,7 @@ impl Run {
             let wake = timeout.map_or(meter_due, |at| at.min(meter_due)).min(progress_due);
             tokio::select! {
                 biased;
-                command = self.driver.commands.recv() => self.obey(command),
+                command = self.driver.commands.recv(), if !self.cancelled => self.obey(command),
                 () = mailbox.arrived.notified() => {}
                 () = tokio::time::sleep_until(wake) => {}
             }
@@ -166,7 +166,10 @@ impl Run {
         match command {
             Some(Command::Pause) => self.handle(Event::Pause),
             Some(Command::Resume) => self.handle(Event::Resume),
-            Some(Command::SetLimits(limits)) => self.handle(Event::SetLimits(limits)),
+            Some(Command::SetLimits(limits)) => {
+                let limits = sink::bounded(limits, &*self.driver.sink);
+                self.handle(Event::SetLimits(limits));
+            }
             Some(Command::Cancel) | None => {
                 self.cancelled = true;
                 self.driver.commands.close();

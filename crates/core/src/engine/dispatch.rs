@@ -107,15 +107,17 @@ impl Engine {
     /// become further streams of the file with the most left to do for each of its streams.
     fn start_streams(&mut self, now: Timestamp, allocations: &[Allocation]) {
         let files: Vec<FileId> = self.active.iter().copied().collect();
-        let parallelism = |classes: SizeClass| {
+        let most = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX).max(1);
+        // A policy need not know of the ceiling: that of the user's own numbers does not.
+        let parallelism = |class: SizeClass| {
             allocations
                 .iter()
-                .find(|a| a.classes.contains(classes))
-                .map_or(1, |a| a.parameters.parallelism)
+                .find(|a| a.classes.contains(class))
+                .map_or(1, |a| a.parameters.parallelism.clamp(1, most))
         };
         for file in &files {
             let entry = &self.files[file.index()];
-            let wanted = parallelism(entry.class).max(1);
+            let wanted = parallelism(entry.class);
             while (self.files[file.index()].ranges.streams() as u32) < wanted
                 && self.start_stream(now, *file, wanted)
             {}
@@ -127,7 +129,7 @@ impl Engine {
         let beyond: u32 = files
             .iter()
             .map(|id| &self.files[id.index()])
-            .map(|e| (e.ranges.streams() as u32).saturating_sub(parallelism(e.class).max(1)))
+            .map(|e| (e.ranges.streams() as u32).saturating_sub(parallelism(e.class)))
             .sum();
         let spare = channels.saturating_sub(files.len() as u32).saturating_sub(beyond);
         for _ in 0..spare {
@@ -135,7 +137,6 @@ impl Engine {
                 .iter()
                 .filter(|id| {
                     let entry = &self.files[id.index()];
-                    let most = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX);
                     entry.takes_ranges && (entry.ranges.streams() as u32) < most
                 })
                 .max_by_key(|id| {

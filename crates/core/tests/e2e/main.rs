@@ -2,8 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics when it fails")]
 
+mod events;
 mod failures;
+mod files;
 mod liars;
 mod matrix;
 mod origins;
+mod own;
+mod resume;
 mod support;
