@@ -88,9 +88,10 @@ pub trait Policy: Send + fmt::Debug {
         None
     }
 
-    /// Whether channels may grow beyond their default while that brings throughput.
-    fn wants_growth(&self) -> bool {
-        false
+    /// Whether lanes may grow beyond the decision while that brings throughput. Not while they
+    /// are exact: because the user said so, or because a search measures them.
+    fn allows_growth(&self) -> bool {
+        true
     }
 }
 

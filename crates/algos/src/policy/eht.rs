@@ -93,7 +93,7 @@ pub struct Eht {
 enum Phase {
     Undecided,
     Searching(Search),
-    Settled { channels: u32, link: LinkEstimate, why: String },
+    Settled { channels: u32, link: LinkEstimate, searched: bool, why: String },
 }
 
 #[derive(Debug, Clone)]
@@ -270,7 +270,7 @@ impl Eht {
                 "{cause}, so by model {channels} channels: {:.1} s and {joules} expected",
                 seconds.as_secs_f64()
             );
-            return Phase::Settled { channels, link: observation.link, why };
+            return Phase::Settled { channels, link: observation.link, searched: false, why };
         }
         Phase::Searching(Search {
             candidates,
@@ -309,7 +309,7 @@ impl Eht {
         search.tried.push((channels, efficiency));
         match search.best {
             Some((_, best)) if efficiency < best * self.config.clearly_worse => {
-                search.worse_in_a_row += 1
+                search.worse_in_a_row += 1;
             }
             Some((_, best)) if efficiency <= best => search.worse_in_a_row = 0,
             _ => {
@@ -328,7 +328,7 @@ impl Eht {
             search.tried.iter().map(|(channels, e)| format!("{channels}: {e:.3e}")).collect();
         let why =
             format!("searched, {best} channels are best (rate^2/power: {})", tried.join(", "));
-        Phase::Settled { channels: best, link: observation.link, why }
+        Phase::Settled { channels: best, link: observation.link, searched: true, why }
     }
 
     fn decision(&self, observation: &Observation<'_>, channels: u32, reason: &str) -> Decision {
@@ -374,6 +374,11 @@ impl Policy for Eht {
             Phase::Undecided => (most, format!("throughput per joule: {link}")),
         };
         self.decision(observation, channels, &reason)
+    }
+
+    /// What a search has measured to be best stays; what a model predicted may prove too few.
+    fn allows_growth(&self) -> bool {
+        matches!(self.phase, Phase::Settled { searched: false, .. })
     }
 
     fn next_timeout(&self) -> Option<Timestamp> {

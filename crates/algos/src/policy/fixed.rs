@@ -57,4 +57,8 @@ impl Policy for Fixed {
         }
         Decision { allocations, wanted_connections, max_channels: concurrency, reason }
     }
+
+    fn allows_growth(&self) -> bool {
+        false
+    }
 }

@@ -37,8 +37,4 @@ impl Policy for Hat {
             &large_to_small,
         )
     }
-
-    fn wants_growth(&self) -> bool {
-        true
-    }
 }

@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use pelton_algos::cluster::{Boundaries, ClusterConfig, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
-use pelton_algos::limits::{ChannelGrowth, Jitter, OriginBudget, RetryConfig};
+use pelton_algos::limits::{Jitter, LaneGrowth, OriginBudget, RetryConfig};
 use pelton_algos::link::{LinkConfig, LinkEstimate, LinkEstimator};
-use pelton_algos::params::{DEFAULT_CHANNELS, DEFAULT_CONNECTIONS};
+use pelton_algos::params::DEFAULT_CONNECTIONS;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
@@ -167,7 +167,7 @@ pub struct Engine {
     energy_model: Model,
     link: LinkEstimator,
     goodput: BitRate,
-    growth: ChannelGrowth,
+    growth: LaneGrowth,
     sizes: SizeModel,
     boundaries: Boundaries,
     /// The number of learnt sizes at which waiting files are clustered anew.
@@ -208,12 +208,8 @@ impl Engine {
     pub fn new(config: EngineConfig, policy: Box<dyn Policy>) -> Self {
         let link = LinkEstimator::new(config.link);
         let boundaries = config.clusters.boundaries(&link.estimate());
-        let ceiling = config.limits.max_files.unwrap_or(config.limits.max_connections);
         Self {
-            growth: ChannelGrowth::new(
-                DEFAULT_CHANNELS,
-                ceiling.min(config.limits.max_connections),
-            ),
+            growth: LaneGrowth::default(),
             jitter: Jitter::new(config.seed),
             config,
             policy,
@@ -434,9 +430,6 @@ impl Engine {
 
     fn on_limits(&mut self, limits: UserLimits) {
         self.config.limits = limits;
-        let ceiling =
-            limits.max_files.unwrap_or(limits.max_connections).min(limits.max_connections);
-        self.growth = ChannelGrowth::new(self.growth.channels().max(DEFAULT_CHANNELS), ceiling);
         for origin in &mut self.origins {
             origin.budget.set_ceiling(limits.max_connections_per_origin);
         }

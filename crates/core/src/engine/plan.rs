@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
-use pelton_algos::params::{self, Allocation, Limits, SPLIT_FLOOR};
+use pelton_algos::limits::LaneUse;
+use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits, SPLIT_FLOOR};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
@@ -14,8 +15,8 @@ use super::{Engine, FileId};
 /// A link estimate that moved by less than this does not call for another decision.
 const MATERIAL_CHANGE: f64 = 1.15;
 
-/// The least time over which growth of channels is judged.
-const SETTLE: Duration = Duration::from_millis(250);
+/// The least time over which growth of lanes is judged.
+const SETTLE: Duration = Duration::from_millis(150);
 
 /// Files and streams of one cluster in transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,10 @@ impl Engine {
             if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
         let max_connections = user.max_connections.min(capacity).max(1);
         Limits {
-            max_channels: self.growth.channels().min(max_connections),
+            max_channels: DEFAULT_CHANNELS
+                .min(max_connections)
+                .min(user.max_files.unwrap_or(u32::MAX))
+                .max(1),
             max_streams_per_file: user.max_streams_per_file.unwrap_or(u32::MAX).max(1),
             max_connections,
             split_floor: self.split_floor(),
@@ -99,11 +103,15 @@ impl Engine {
     /// A new sample of goodput: channels may grow, and the link may have changed.
     pub(super) fn note_rate(&mut self, now: Timestamp, rate: BitRate) {
         let link = self.link.estimate();
-        if self.policy.wants_growth() {
-            let channels = self.decision.as_ref().map_or(0, |d| d.channels());
-            let all_busy = channels >= self.growth.channels() && !self.waiting.is_empty();
-            let settle = (link.rtt * 4).max(SETTLE);
-            self.redecide |= self.growth.on_rate(now, rate, all_busy, settle);
+        if self.policy.allows_growth() {
+            let lanes: u32 = self.lanes.iter().sum();
+            let use_of_lanes = LaneUse {
+                rate,
+                all_busy: !self.waiting.is_empty(),
+                may_double: lanes.saturating_mul(2) <= self.most_lanes(),
+                settle: (link.rtt * 3).max(SETTLE),
+            };
+            self.redecide |= self.growth.on_rate(now, use_of_lanes);
         }
         let moved = self.decided_for.is_none_or(|before| {
             let window = |a: Bytes, b: Bytes| a.as_f64() > b.as_f64() * MATERIAL_CHANGE;
@@ -173,11 +181,18 @@ impl Engine {
         self.announce_connections();
     }
 
-    /// Lanes of each allocation. Where files are too small for the range streams that were planned
+    /// Lanes over all clusters that growth may reach.
+    fn most_lanes(&self) -> u32 {
+        self.limits().max_connections.min(self.config.limits.max_files.unwrap_or(u32::MAX))
+    }
+
+    /// Lanes of each allocation, as often as growth says. Where files are too small for the range streams that were planned
     /// for them, the connections that are left bring further files, as far as channels go.
     fn widened_lanes(&self, decision: &Decision, clusters: &[Cluster]) -> Vec<u32> {
         let (link, limits) = (self.link.estimate(), self.limits());
-        let mut spare = decision.max_channels.saturating_sub(decision.channels());
+        let factor = if self.policy.allows_growth() { self.growth.factor() } else { 1 };
+        let most = if factor == 1 { decision.max_channels } else { self.most_lanes() };
+        let mut spare = most.saturating_sub(decision.channels());
         let widen = |allocation: &Allocation| {
             let planned = allocation.parameters;
             let Some(cluster) = clusters.iter().find(|c| c.classes == allocation.classes) else {
@@ -185,8 +200,8 @@ impl Engine {
             };
             let usable =
                 params::usable_parallelism(cluster, &link, &limits).min(planned.parallelism);
-            let extra =
-                planned.connections().div_ceil(usable.max(1)).saturating_sub(planned.concurrency);
+            let lanes = planned.connections().div_ceil(usable.max(1)).max(planned.concurrency);
+            let extra = lanes.saturating_mul(factor).saturating_sub(planned.concurrency);
             let extra = extra.min(spare);
             spare -= extra;
             planned.concurrency + extra

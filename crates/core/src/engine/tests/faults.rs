@@ -1,0 +1,363 @@
+//! Hosts that refuse, fail, stall, change their files or lie about ranges.
+
+use std::time::Duration;
+
+use pelton_algos::policy::{Eht, Hat};
+
+use super::super::*;
+use super::complete::{fixed, policies};
+use super::world::{Ending, Host, Remote, World};
+
+const MB: u64 = 1_000_000;
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn one_big_file() -> Host {
+    Host::default().files(1, |_| 20 * MB)
+}
+
+#[test]
+fn a_lasting_failure_is_retried_with_growing_pauses_and_then_fails_the_file_alone() {
+    let mut world = World::new(fixed(2, 1)).host("one", Host::default().files(10, |_| 300_000));
+    world.host_mut("one").broken.insert("/3".to_owned());
+    world.get_all();
+    world.run();
+    let failure = world.failure(3);
+    assert_eq!(failure.kind, ErrorKind::ServerError);
+    assert!(failure.message.contains("after 5 attempts"), "{}", failure.message);
+    let tries: Vec<f64> =
+        world.fetches_of(3).iter().map(|(at, _)| at.since_start().as_secs_f64()).collect();
+    assert_eq!(tries.len(), 5);
+    for (index, pair) in tries.windows(2).enumerate() {
+        let full = 0.25 * f64::from(1 << index);
+        let pause = pair[1] - pair[0] - 0.05;
+        assert!(pause >= full / 2.0 && pause < full + 0.4, "pause {index} took {pause}");
+    }
+    let complete = world.local.iter().filter(|f| f.ending == Some(Ending::Complete)).count();
+    assert_eq!(complete, 9);
+    assert_eq!(world.engine.totals().retries, 4);
+}
+
+#[test]
+fn jitter_spreads_retries_and_a_seed_repeats_them() {
+    let tries = |seed| {
+        let config = EngineConfig { seed, ..EngineConfig::default() };
+        let mut world = World::with(config, fixed(1, 1)).host("one", one_big_file());
+        world.host_mut("one").broken.insert("/0".to_owned());
+        world.get_all();
+        world.run();
+        world.fetches.iter().map(|(at, _)| *at).collect::<Vec<_>>()
+    };
+    assert_eq!(tries(1), tries(1));
+    assert_ne!(tries(1), tries(2));
+}
+
+#[test]
+fn a_missing_file_is_not_tried_again() {
+    let mut world = World::new(fixed(2, 1)).host("one", Host::default().files(3, |_| 1_000));
+    let specs = world.specs();
+    world.host_mut("one").files.remove("/1");
+    world.get(specs);
+    world.run();
+    assert_eq!(world.failure(1).kind, ErrorKind::NotFound);
+    assert_eq!(world.fetches_of(1).len(), 1);
+    assert_eq!(*world.ending(0), Ending::Complete);
+    assert_eq!(*world.ending(2), Ending::Complete);
+}
+
+#[test]
+fn retry_after_is_obeyed_and_the_budget_halves_and_grows_back_slowly() {
+    let host =
+        Host { bears: 4, retry_after: Some(secs(3)), ..Host::default().files(400, |_| 300_000) };
+    let mut world = World::new(fixed(16, 1)).host("one", host);
+    world.get_all();
+    world.run_for(Duration::from_millis(300));
+    let cut = world.told["one"];
+    assert!(cut <= 8, "half of 16 at most: {cut}");
+    let asked: Vec<Timestamp> = world.fetches.iter().map(|(at, _)| *at).collect();
+    let refused_last = *asked.iter().max().unwrap();
+    world.run_for(Duration::from_millis(2_600));
+    let during = world.fetches.iter().filter(|(at, _)| *at > refused_last).count();
+    assert_eq!(during, 0, "the host asked for 3 s of quiet");
+    world.host_mut("one").bears = usize::MAX;
+    world.run_for(secs(3));
+    let grown = world.told["one"];
+    assert!(grown >= cut && grown <= cut + 3, "{cut} to {grown} in 3 s");
+    world.run();
+    world.assert_each_byte_once();
+    assert!(world.told["one"] > grown, "{grown} to {}", world.told["one"]);
+}
+
+#[test]
+fn a_host_that_asks_for_too_long_a_wait_has_failed() {
+    let host =
+        Host { bears: 0, retry_after: Some(secs(3_600)), ..Host::default().files(2, |_| 1_000) };
+    let mut world =
+        World::new(fixed(2, 1)).host("one", host).host("two", Host::default().files(2, |_| 1_000));
+    world.get_all();
+    world.run();
+    assert!(world.seconds() < 5.0, "{}", world.seconds());
+    for file in [0, 2] {
+        assert_eq!(world.failure(file).kind, ErrorKind::Overloaded);
+        assert!(world.failure(file).message.contains("too long"));
+    }
+    assert_eq!(*world.ending(1), Ending::Complete);
+}
+
+#[test]
+fn an_overloaded_host_is_asked_patiently() {
+    let host = Host { bears: 0, ..Host::default().files(3, |_| 1_000) };
+    let mut world = World::new(fixed(2, 1)).host("one", host);
+    world.get_all();
+    world.run_for(secs(60));
+    world.host_mut("one").bears = 10;
+    world.run();
+    world.assert_each_byte_once();
+}
+
+#[test]
+fn a_dead_host_fails_its_files_quickly_and_holds_nobody_up() {
+    for policy in policies() {
+        let dead = Host { refuses: true, ..Host::default().files(1_000, |_| MB) };
+        let mut world = World::new(policy)
+            .host("dead", dead)
+            .host("live", Host::default().files(100, |_| 300_000));
+        world.get_all();
+        world.run_for(secs(10));
+        let of = |host: &str, world: &World| -> Vec<Option<Ending>> {
+            world.local.iter().filter(|f| f.host == host).map(|f| f.ending.clone()).collect()
+        };
+        let dead = of("dead", &world);
+        assert!(matches!(&dead[0], Some(Ending::GivenUp(f)) if f.kind == ErrorKind::Connect));
+        assert!(dead.iter().all(|ending| *ending == dead[0]), "the same reason for each");
+        assert!(
+            world.fetches.iter().filter(|(_, f)| f.url.host_str() == Some("dead")).count() < 100
+        );
+        let live = of("live", &world);
+        assert!(live.iter().all(|ending| *ending == Some(Ending::Complete)));
+        world.run();
+        // 30 MB over 50 Mbit/s.
+        assert!(world.seconds() < 10.0);
+    }
+}
+
+#[test]
+fn a_host_that_is_away_for_a_while_is_waited_for() {
+    for policy in policies() {
+        let mut world = World::new(policy).host("one", Host::default().files(200, |_| 300_000));
+        world.get_all();
+        world.run_for(secs(2));
+        world.host_mut("one").refuses = true;
+        world.break_all(ErrorKind::ShortBody);
+        world.run_for(secs(20));
+        world.host_mut("one").refuses = false;
+        world.run();
+        world.assert_all_complete();
+    }
+}
+
+#[test]
+fn one_break_of_many_streams_is_one_failed_attempt() {
+    let mut world = World::new(fixed(1, 8)).host("one", one_big_file());
+    world.get_all();
+    world.run_for(secs(1));
+    assert_eq!(world.streams_of(0), 8);
+    world.break_all(ErrorKind::Connect);
+    world.run();
+    world.assert_each_byte_once();
+    assert_eq!(world.engine.totals().retries, 1);
+}
+
+#[test]
+fn a_network_that_is_gone_for_good_ends_the_run_within_minutes() {
+    let mut world = World::new(Box::new(Hat)).host("one", Host::default().files(5_000, |_| MB));
+    world.get_all();
+    world.run_for(secs(2));
+    world.host_mut("one").refuses = true;
+    world.break_all(ErrorKind::Connect);
+    world.run();
+    assert!(world.seconds() < 1_200.0, "{} s", world.seconds());
+}
+
+#[test]
+fn a_server_without_ranges_gets_one_stream_a_file() {
+    for policy in policies() {
+        let host = Host { ranges: false, ..Host::default().files(3, |_| 5 * MB) };
+        let mut world = World::new(policy).host("one", host);
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        assert_eq!(world.fetches.len(), 3);
+    }
+}
+
+#[test]
+fn a_server_that_states_no_sizes_gets_one_stream_a_file() {
+    for policy in policies() {
+        let host = Host { states_size: false, ..Host::default().files(30, |i| i * 100_000) };
+        let mut world = World::new(policy).host("one", host);
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        assert_eq!(world.fetches.len(), 30);
+    }
+}
+
+#[test]
+fn a_server_that_ignores_ranges_still_gives_the_file() {
+    let host = Host { ignores_ranges: true, ..one_big_file() };
+    let mut world = World::new(fixed(1, 4)).host("one", host);
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    assert_eq!(world.fetches.len(), 4, "each further stream was tried once");
+}
+
+#[test]
+fn a_server_that_ignores_ranges_and_breaks_bodies_is_not_asked_for_ranges_again() {
+    let host = Host { ignores_ranges: true, ..one_big_file() };
+    let mut world = World::new(fixed(1, 4)).host("one", host);
+    world.get_all();
+    for _ in 0..8 {
+        world.run_for(Duration::from_millis(900));
+        world.break_all(ErrorKind::ShortBody);
+    }
+    world.run();
+    world.assert_all_complete();
+    let ranges = world.fetches.iter().filter(|(_, fetch)| fetch.range.is_some()).count();
+    assert_eq!(ranges, 3);
+}
+
+#[test]
+fn a_server_without_ranges_that_breaks_every_body_is_given_up() {
+    let host = Host { ranges: false, cuts_bodies_after: Some(MB), ..one_big_file() };
+    let mut world = World::new(fixed(1, 1)).host("one", host);
+    world.get_all();
+    world.run();
+    assert_eq!(world.failure(0).kind, ErrorKind::ShortBody);
+    assert_eq!(world.fetches.len(), 5);
+}
+
+#[test]
+fn a_server_with_ranges_that_breaks_every_body_still_gives_the_file() {
+    let host = Host { cuts_bodies_after: Some(MB), ..one_big_file() };
+    let mut world = World::new(fixed(1, 2)).host("one", host);
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+}
+
+#[test]
+fn a_changed_validator_restarts_that_file_alone() {
+    let mut world = World::new(fixed(2, 4)).host("one", Host::default().files(2, |_| 20 * MB));
+    world.get_all();
+    world.run_for(secs(1));
+    world.host_mut("one").files.insert("/0".to_owned(), Remote { size: 20 * MB, version: 2 });
+    world.break_one(0, ErrorKind::ShortBody);
+    world.run();
+    world.assert_all_complete();
+    assert_eq!(world.local[0].restarts, 1);
+    assert_eq!(world.local[1].restarts, 0);
+    assert_eq!(world.local[1].brought, 20 * MB);
+    assert_eq!(world.local[0].modified, Some(Remote { size: 0, version: 2 }.modified()));
+}
+
+#[test]
+fn a_file_that_shrinks_between_whole_requests_has_no_old_tail() {
+    let mut world = World::new(fixed(1, 1)).host("one", Host { ranges: false, ..one_big_file() });
+    world.get_all();
+    world.run_for(secs(2));
+    world.host_mut("one").files.insert("/0".to_owned(), Remote { size: MB, version: 2 });
+    world.break_all(ErrorKind::ShortBody);
+    world.run();
+    world.assert_all_complete();
+}
+
+#[test]
+fn a_file_that_grows_between_whole_requests_is_read_to_its_end() {
+    let mut world = World::new(fixed(1, 1))
+        .host("one", Host { ranges: false, ..Host::default().files(1, |_| 5 * MB) });
+    world.get_all();
+    world.run_for(Duration::from_millis(500));
+    world.host_mut("one").files.insert("/0".to_owned(), Remote { size: 10 * MB, version: 2 });
+    world.break_all(ErrorKind::ShortBody);
+    world.run();
+    world.assert_all_complete();
+    assert_eq!(world.fetches.len(), 2);
+}
+
+#[test]
+fn a_file_that_keeps_changing_is_given_up() {
+    let host = Host { keeps_changing: true, ..one_big_file() };
+    let mut world = World::new(fixed(1, 4)).host("one", host);
+    world.get_all();
+    world.run();
+    assert_eq!(world.failure(0).kind, ErrorKind::Changed);
+    assert!(world.failure(0).message.contains("keeps changing"));
+    assert_eq!(world.local[0].restarts, 3);
+}
+
+#[test]
+fn a_stalled_stream_is_aborted_and_its_bytes_come_again() {
+    let mut world = World::new(fixed(1, 2)).host("one", one_big_file());
+    world.get_all();
+    world.run_for(secs(1));
+    world.host_mut("one").silent = true;
+    world.run_for(secs(31));
+    assert_eq!(world.aborts.len(), 2);
+    world.host_mut("one").silent = false;
+    world.run();
+    world.assert_each_byte_once();
+    assert_eq!(world.engine.totals().retries, 1, "both streams stalled at once");
+}
+
+#[test]
+fn a_host_that_never_answers_is_given_up_once() {
+    let mut world = World::new(fixed(1, 1))
+        .host("one", Host { silent: true, ..Host::default().files(3, |_| MB) });
+    world.get_all();
+    world.run();
+    assert!((0..3).all(|file| world.failure(file).kind == ErrorKind::Timeout));
+}
+
+#[test]
+fn what_the_list_says_of_sizes_binds_the_server() {
+    for states_size in [true, false] {
+        let host = Host { states_size, ..Host::default().files(2, |_| MB) };
+        let mut world = World::new(fixed(1, 1)).host("one", host);
+        let mut specs = world.specs();
+        specs[0].size = Some(MB + 1);
+        specs[1].size = Some(MB);
+        world.get(specs);
+        world.run();
+        assert_eq!(world.failure(0).kind, ErrorKind::Checksum);
+        assert_eq!(*world.ending(1), Ending::Complete);
+    }
+}
+
+#[test]
+fn redirects_count_for_the_origin_that_answers() {
+    let target = Host::default().files(5, |_| 3 * MB);
+    let front = Host { redirects_to: Some("mirror".to_owned()), ..target.clone() };
+    let mut world = World::new(Box::new(Eht::default())).host("front", front);
+    let specs = world.specs();
+    let mut world = world.host("mirror", target);
+    world.get(specs);
+    world.run();
+    world.assert_each_byte_once();
+    let ranges = world.fetches.iter().filter(|(_, fetch)| fetch.range.is_some());
+    assert!(ranges.into_iter().all(|(_, fetch)| fetch.url.host_str() == Some("mirror")));
+}
+
+#[test]
+fn a_file_that_cannot_be_restarted_fails() {
+    let mut world = World::new(fixed(1, 1)).host("one", one_big_file());
+    world.get_all();
+    world.run_for(secs(1));
+    let failure = Failure::new(ErrorKind::FileIo, "the disk is gone");
+    world.send(Event::Opened { file: FileId::new(0), opened: Opened::Failed(failure.clone()) });
+    world.run();
+    assert_eq!(*world.failure(0), failure);
+}

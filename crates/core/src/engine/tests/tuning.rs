@@ -1,0 +1,138 @@
+//! Decisions follow the link, and nothing is left idle.
+
+use std::time::Duration;
+
+use pelton_algos::policy::{Eht, Hat, LowE};
+
+use super::super::*;
+use super::complete::{fixed, policies};
+use super::world::{Host, World};
+use crate::connection::Protocol;
+
+const MB: u64 = 1_000_000;
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn decisions_change_when_the_bandwidth_does() {
+    for policy in [Box::new(LowE) as Box<dyn Policy>, Box::new(Hat), Box::new(Eht::default())] {
+        let host = Host { rtt: Duration::from_millis(200), window: 64 * 1024, ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(60, |_| 3 * MB));
+        world.mbps = 40.0;
+        world.get_all();
+        world.run_for(secs(8));
+        let (decisions, before) = (world.decisions.len(), world.engine.link().bandwidth);
+        world.mbps = 4.0;
+        world.run_for(secs(15));
+        assert!(world.decisions.len() > decisions, "{}", world.engine.policy_name());
+        assert!(world.engine.link().bandwidth < before * 0.5);
+        world.mbps = 400.0;
+        world.run();
+        world.assert_each_byte_once();
+    }
+}
+
+#[test]
+fn one_big_file_gets_several_streams() {
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        // One window a round trip is 2.6 Mbit/s: the link needs many streams.
+        let host = Host { rtt: Duration::from_millis(200), window: 64 * 1024, ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(1, |_| 40 * MB));
+        world.get_all();
+        world.run_for(secs(4));
+        let least = if name == "fixed" { 2 } else { 8 };
+        assert!(world.streams_of(0) >= least, "{name}: {} streams", world.streams_of(0));
+        world.run();
+        world.assert_each_byte_once();
+    }
+}
+
+#[test]
+fn the_lanes_of_a_drained_cluster_move_at_once() {
+    // Large files first, by name; the small ones are gone soon.
+    let host = Host::default().files(60, |i| if i < 20 { 5 * MB } else { 2_000 });
+    let mut world = World::new(Box::new(Hat)).host("one", host);
+    world.get_all_with_sizes();
+    let mut idle = 0;
+    while !world.done {
+        world.run_for(Duration::from_millis(100));
+        let waiting = world.engine.waiting.is_empty();
+        let lanes = world.engine.decision().map_or(0, |d| d.channels()) as usize;
+        idle += usize::from(!waiting && world.files_in_transfer() + 1 < lanes);
+    }
+    assert!(idle <= 2, "{idle} times 100 ms with idle lanes and waiting files");
+    world.assert_each_byte_once();
+}
+
+#[test]
+fn an_idle_stream_takes_half_of_the_largest_rest() {
+    let mut world = World::new(fixed(1, 2)).host("one", Host::default().files(1, |_| 40 * MB));
+    world.get_all();
+    world.run_for(secs(1));
+    assert_eq!(world.streams_of(0), 2);
+    // One of the two breaks often, so that the other is far ahead.
+    for _ in 0..6 {
+        world.break_one(0, ErrorKind::ShortBody);
+        world.run_for(Duration::from_millis(500));
+    }
+    while !world.done {
+        world.run_for(Duration::from_millis(50));
+        let left = 40 * MB - world.brought();
+        if !world.done && left > 2 * MB {
+            assert!(world.streams_of(0) >= 1);
+        }
+    }
+    world.assert_each_byte_once();
+    let steals = world.fetches.iter().filter(|(_, fetch)| fetch.range.is_some()).count();
+    assert!(steals >= 3, "{steals}");
+}
+
+#[test]
+fn the_last_percent_is_not_one_slow_stream() {
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        let host = Host { rtt: Duration::from_millis(100), window: 128 * 1024, ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(8, |i| 2 * MB + i * 3 * MB));
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        // 100 MB at 50 Mbit/s take 16 s; two streams a file for three files carry 63 Mbit/s.
+        let most = if name == "fixed" { 22.0 } else { 18.5 };
+        assert!(world.seconds() < most, "{name}: {} s", world.seconds());
+    }
+}
+
+#[test]
+fn a_slow_start_does_not_confirm_itself() {
+    let host = Host { rtt: Duration::from_millis(100), ..Host::default() };
+    let mut world = World::new(Box::new(Hat)).host("one", host.files(300, |_| 100_000));
+    world.mbps = 100.0;
+    world.get_all();
+    world.run();
+    // 30 MB at 100 Mbit/s take 2.4 s, and each file costs a round trip.
+    assert!(world.seconds() < 5.0, "{} s", world.seconds());
+}
+
+#[test]
+fn a_hundred_thousand_small_files_cost_no_quadratic_time() {
+    let host =
+        Host { protocol: Protocol::Http2, rtt: Duration::from_millis(100), ..Host::default() };
+    let mut world = World::new(Box::new(Hat)).host("one", host.files(100_000, |i| 300 + i % 700));
+    world.mbps = 400.0;
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+}
+
+#[test]
+fn a_list_that_comes_one_by_one_costs_no_quadratic_time() {
+    let mut world = World::new(Box::new(Hat)).host("one", Host::default().files(20_000, |_| 100));
+    for spec in world.specs() {
+        world.add(vec![spec]);
+    }
+    world.send(Event::Cancel);
+    world.run();
+}
