@@ -191,8 +191,8 @@ impl Engine {
     ) {
         self.next_stream += 1;
         let entry = &self.files[file.index()];
-        let if_modified_since = match entry.opened {
-            Some(OpenedAs::Existing(existing)) if range.is_none() => existing.modified,
+        let existing = match entry.opened {
+            Some(OpenedAs::Existing(existing)) if range.is_none() => Some(existing),
             _ => None,
         };
         let whole = range.is_none();
@@ -200,10 +200,11 @@ impl Engine {
             stream,
             file,
             url: entry.url().clone(),
+            home: entry.located.as_ref().map(|_| entry.spec.url.clone()),
             validator: entry.validator.clone().filter(|_| !whole),
             total: entry.ranges.size().filter(|_| !whole),
             range,
-            if_modified_since,
+            existing,
         };
         let (origin, attempt) = (entry.origin, entry.attempt);
         self.note_activity(now);

@@ -574,8 +574,8 @@ impl World {
         let Some(remote) = self.hosts[&answering].files.get(path).copied() else {
             return self.fail(stream, ErrorKind::NotFound, None);
         };
-        let since = live.fetch.if_modified_since.filter(|_| !host.always_sends_bodies);
-        if since.is_some_and(|since| since >= remote.modified()) {
+        let existing = live.fetch.existing.filter(|_| !host.always_sends_bodies);
+        if existing.is_some_and(|it| it.is_version(Some(remote.size), Some(remote.modified()))) {
             return self.send(Event::Ended { stream, result: Outcome::NotModified });
         }
         if let Some(range) = &live.fetch.range {
