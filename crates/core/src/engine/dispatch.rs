@@ -93,7 +93,10 @@ impl Engine {
                 self.enqueue(file);
             }
         }
-        if allocations.iter().all(|a| a.parameters.parallelism <= 1) && !self.waiting.is_empty() {
+        let channels: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
+        let without_file = channels.saturating_sub(self.active.len() as u32);
+        let spare = if self.waiting.is_empty() { without_file } else { 0 };
+        if spare == 0 && allocations.iter().all(|a| a.parameters.parallelism <= 1) {
             return;
         }
         let files: Vec<FileId> = self.active.iter().copied().collect();
@@ -102,11 +105,6 @@ impl Engine {
             while (self.files[file.index()].ranges.streams() as u32) < wanted
                 && self.start_stream(now, *file, wanted)
             {}
-        }
-        let channels: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
-        let spare = channels.saturating_sub(files.len() as u32);
-        if !self.waiting.is_empty() || spare == 0 {
-            return;
         }
         let beyond: u32 = files
             .iter()
@@ -206,6 +204,7 @@ impl Engine {
         };
         let (origin, attempt) = (entry.origin, entry.attempt);
         self.note_activity(now);
+        self.stall_check.get_or_insert(now + self.config.stall_timeout);
         self.streams.insert(
             stream,
             Stream { file, origin, attempt, whole, has_head: false, last_activity: now },

@@ -169,7 +169,7 @@ impl Engine {
     /// Streams that brought nothing for too long have failed.
     pub(super) fn drop_stalled(&mut self, now: Timestamp) {
         let limit = self.config.stall_timeout;
-        if !self.streams.values().any(|s| now.saturating_since(s.last_activity) >= limit) {
+        if self.stall_check.is_none_or(|at| now < at) {
             return;
         }
         let stalled: Vec<(StreamId, Stream)> = self
@@ -188,5 +188,6 @@ impl Engine {
             let message = format!("{url}: nothing arrived for {} s", limit.as_secs());
             self.on_failure(now, stream, Failure::new(ErrorKind::Timeout, message));
         }
+        self.stall_check = self.streams.values().map(|s| s.last_activity + limit).min();
     }
 }

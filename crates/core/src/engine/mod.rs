@@ -189,6 +189,8 @@ pub struct Engine {
     delayed: BTreeSet<(Timestamp, FileId)>,
     streams: BTreeMap<StreamId, Stream>,
     next_stream: u64,
+    /// When to look for streams that have stalled: none has before.
+    stall_check: Option<Timestamp>,
     origins: Vec<OriginState>,
     origin_ids: HashMap<Origin, OriginId>,
 
@@ -238,6 +240,7 @@ impl Engine {
             delayed: BTreeSet::new(),
             streams: BTreeMap::new(),
             next_stream: 0,
+            stall_check: None,
             origins: Vec::new(),
             origin_ids: HashMap::new(),
             decision: None,
@@ -296,8 +299,7 @@ impl Engine {
 
     /// When [`Event::Timeout`] is due if nothing else happens.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let stall =
-            self.streams.values().map(|s| s.last_activity + self.config.stall_timeout).min();
+        let stall = self.stall_check.filter(|_| !self.streams.is_empty());
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
         let policy = self.policy.next_timeout().filter(|_| self.may_decide());

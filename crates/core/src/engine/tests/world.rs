@@ -188,12 +188,22 @@ enum Coming {
     Answer(StreamId),
 }
 
+/// What a host says to a request.
+enum Verdict {
+    Silence,
+    Failed(ErrorKind, Option<Duration>),
+    Ended(Outcome),
+    Body { head: Head, remote: Remote, breaks_after: Option<u64> },
+}
+
 pub(super) struct World {
     pub(super) engine: Engine,
     pub(super) now: Timestamp,
     pub(super) hosts: BTreeMap<String, Host>,
     pub(super) local: Vec<Local>,
     pub(super) live: BTreeMap<StreamId, Live>,
+    /// How many of them each file has.
+    streams: BTreeMap<FileId, usize>,
     /// What the link carries, bits a second.
     pub(super) mbps: f64,
     pub(super) metered: bool,
@@ -232,6 +242,7 @@ impl World {
             hosts: BTreeMap::new(),
             local: Vec::new(),
             live: BTreeMap::new(),
+            streams: BTreeMap::new(),
             mbps: 50.0,
             metered: false,
             found: Vec::new(),
@@ -389,7 +400,7 @@ impl World {
 
     pub(super) fn send(&mut self, event: Event) {
         if let Event::Ended { stream, .. } = &event {
-            self.live.remove(stream);
+            self.take(*stream);
         }
         if let Event::Finished { file, .. } = &event {
             self.local[file.index()].ending = Some(Ending::Complete);
@@ -423,7 +434,7 @@ impl World {
                 live.end = end;
             }
             Action::Abort { stream } => {
-                self.live.remove(&stream).expect("an abort of a stream in flight");
+                self.take(stream).expect("an abort of a stream in flight");
                 self.aborts.push(stream);
                 // What was on its way arrives all the same.
                 self.later(Duration::ZERO, Coming::Event(Event::Data { stream, bytes: 7 }));
@@ -463,11 +474,11 @@ impl World {
     fn end(&mut self, file: FileId, ending: Ending) {
         let before = self.local[file.index()].ending.replace(ending);
         assert_eq!(before, None, "{file:?} ended twice");
-        assert!(self.live.values().all(|live| live.fetch.file != file));
+        assert_eq!(self.streams_of(file.index()), 0);
     }
 
     fn finish(&mut self, file: FileId) {
-        assert!(self.live.values().all(|live| live.fetch.file != file));
+        assert_eq!(self.streams_of(file.index()), 0);
         let local = &self.local[file.index()];
         assert_eq!(local.ending, None);
         let host = &self.hosts[&local.host];
@@ -507,16 +518,27 @@ impl World {
             self.later(rtt, Coming::Event(Event::Rtt(rtt)));
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
+        *self.streams.entry(fetch.file).or_default() += 1;
         self.later(rtt, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
         self.fetches.push((self.now, fetch));
     }
 
+    fn take(&mut self, stream: StreamId) -> Option<Live> {
+        let live = self.live.remove(&stream)?;
+        let streams = self.streams.get_mut(&live.fetch.file).unwrap();
+        *streams -= 1;
+        if *streams == 0 {
+            self.streams.remove(&live.fetch.file);
+        }
+        Some(live)
+    }
+
     /// After a new stream of `file` to `host`.
     fn check_budgets(&self, host: &str, file: FileId) {
         let limits = &self.limits;
-        let here = self.live.values().filter(|live| live.host == host).count();
         if self.hosts[host].protocol != Protocol::Http2 && self.hosts[host].redirects_to.is_none() {
+            let here = self.live.values().filter(|live| live.host == host).count();
             assert!(here <= limits.max_connections_per_origin as usize, "{here} to {host}");
             assert!(here <= self.told[host] as usize, "{here} to {host}, told {:?}", self.told);
             let alone = |live: &&Live| self.hosts[&live.host].protocol != Protocol::Http2;
@@ -527,8 +549,7 @@ impl World {
         let streams = self.streams_of(file.index());
         assert!(streams <= most, "{streams} streams of {file:?}");
         if let Some(most) = limits.max_files {
-            let files: BTreeSet<FileId> = self.live.values().map(|live| live.fetch.file).collect();
-            assert!(files.len() <= most as usize || self.lowered);
+            assert!(self.streams.len() <= most as usize || self.lowered);
         }
     }
 
@@ -541,59 +562,75 @@ impl World {
     /// The host's answer to a request, one round trip after it was made.
     fn answer(&mut self, stream: StreamId) {
         let Some(live) = self.live.get(&stream).cloned() else { return };
-        let streaming = self.live.values().filter(|l| l.host == live.host && l.streaming).count();
         let host = self.hosts.get_mut(&live.host).unwrap();
         if host.keeps_changing {
             host.files.values_mut().for_each(|remote| remote.version += 1);
         }
-        let host = host.clone();
+        match self.verdict(&live) {
+            Verdict::Silence => {}
+            Verdict::Failed(kind, retry_after) => self.fail(stream, kind, retry_after),
+            Verdict::Ended(result) => self.send(Event::Ended { stream, result }),
+            Verdict::Body { head, remote, breaks_after } => {
+                let live = self.live.get_mut(&stream).unwrap();
+                live.host = head.origin.host.to_string();
+                live.remote = Some(remote);
+                live.streaming = true;
+                live.breaks_at = breaks_after.map(|after| live.position + after);
+                self.next_tick.get_or_insert(self.now + TICK);
+                self.send(Event::Head { stream, head });
+            }
+        }
+    }
+
+    fn verdict(&mut self, live: &Live) -> Verdict {
+        let host = &self.hosts[&live.host];
+        let path = live.fetch.url.path();
+        let streaming = || self.live.values().filter(|l| l.host == live.host && l.streaming);
         if host.silent {
-            return;
+            return Verdict::Silence;
         }
         if host.refuses {
-            return self.fail(stream, ErrorKind::Connect, None);
+            return Verdict::Failed(ErrorKind::Connect, None);
         }
-        if host.broken.contains(live.fetch.url.path()) {
-            return self.fail(stream, ErrorKind::ServerError, None);
+        if host.broken.contains(path) {
+            return Verdict::Failed(ErrorKind::ServerError, None);
         }
-        if streaming >= host.bears {
-            return self.fail(stream, ErrorKind::Overloaded, host.retry_after);
+        if host.bears < usize::MAX && streaming().count() >= host.bears {
+            return Verdict::Failed(ErrorKind::Overloaded, host.retry_after);
         }
         let mut breaks_after = host.cuts_bodies_after;
         if self.random.fraction() < host.faults {
             match (self.random.fraction() * 6.0) as u32 {
-                0 => return self.fail(stream, ErrorKind::Connect, None),
-                1 => return self.fail(stream, ErrorKind::ServerError, None),
-                2 => return self.fail(stream, ErrorKind::Overloaded, Some(TICK * 30)),
-                3 => return,
+                0 => return Verdict::Failed(ErrorKind::Connect, None),
+                1 => return Verdict::Failed(ErrorKind::ServerError, None),
+                2 => return Verdict::Failed(ErrorKind::Overloaded, Some(TICK * 30)),
+                3 => return Verdict::Silence,
                 _ => breaks_after = Some((self.random.fraction() * 100_000.0) as u64),
             }
         }
-        let answering = host.redirects_to.as_ref().map_or(&live.host, |to| to).clone();
-        let path = live.fetch.url.path();
-        let Some(remote) = self.hosts[&answering].files.get(path).copied() else {
-            return self.fail(stream, ErrorKind::NotFound, None);
+        let answering = host.redirects_to.as_ref().unwrap_or(&live.host);
+        let Some(remote) = self.hosts[answering].files.get(path).copied() else {
+            return Verdict::Failed(ErrorKind::NotFound, None);
         };
         let since = live.fetch.if_modified_since.filter(|_| !host.always_sends_bodies);
         if since.is_some_and(|since| since >= remote.modified()) {
-            return self.send(Event::Ended { stream, result: Outcome::NotModified });
+            return Verdict::Ended(Outcome::NotModified);
         }
         if let Some(range) = &live.fetch.range {
-            let same = live.fetch.validator == Some(remote.validator())
-                && live.fetch.total == Some(remote.size);
-            if !same {
-                return self.fail(stream, ErrorKind::Changed, None);
+            if live.fetch.validator != Some(remote.validator())
+                || live.fetch.total != Some(remote.size)
+            {
+                return Verdict::Failed(ErrorKind::Changed, None);
             }
             if host.ignores_ranges {
-                return self.send(Event::Ended { stream, result: Outcome::RangeIgnored });
+                return Verdict::Ended(Outcome::RangeIgnored);
             }
             assert!(range.end <= remote.size);
         }
-        let whole = live.fetch.range.is_none();
         let mut url = live.fetch.url.clone();
-        url.set_host(Some(&answering)).unwrap();
+        url.set_host(Some(answering)).unwrap();
         let head = Head {
-            total: (host.states_size || !whole).then_some(remote.size),
+            total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
             ranges: host.ranges,
             validator: remote.validator(),
             modified: Some(remote.modified()),
@@ -601,13 +638,7 @@ impl World {
             url,
             protocol: host.protocol,
         };
-        let live = self.live.get_mut(&stream).unwrap();
-        live.host = answering;
-        live.remote = Some(remote);
-        live.streaming = true;
-        live.breaks_at = breaks_after.map(|after| live.position + after);
-        self.next_tick.get_or_insert(self.now + TICK);
-        self.send(Event::Head { stream, head });
+        Verdict::Body { head, remote, breaks_after }
     }
 
     /// Moves bytes: streams share the link evenly, each within its window.
@@ -708,11 +739,11 @@ impl World {
 
     /// Streams in flight of the file with this number.
     pub(super) fn streams_of(&self, file: usize) -> usize {
-        self.live.values().filter(|live| live.fetch.file.index() == file).count()
+        self.streams.get(&FileId::new(file)).copied().unwrap_or(0)
     }
 
     pub(super) fn files_in_transfer(&self) -> usize {
-        self.live.values().map(|live| live.fetch.file).collect::<BTreeSet<_>>().len()
+        self.streams.len()
     }
 
     /// Body bytes that arrived.
