@@ -88,6 +88,14 @@ pub fn wanted(
     }
 }
 
+/// Range streams that a file of `cluster` has room for within the split floor, of those that the
+/// formula gives.
+pub fn usable_parallelism(cluster: &Cluster, link: &LinkEstimate, limits: &Limits) -> u32 {
+    let wanted = wanted(cluster, link, limits, limits.max_channels).parallelism;
+    let room = cluster.mean_size.0.checked_div(limits.split_floor.0).unwrap_or(u64::MAX);
+    wanted.min(clamp(room)).max(1)
+}
+
 fn clamp(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

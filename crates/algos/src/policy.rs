@@ -34,6 +34,9 @@ pub struct Observation<'a> {
     pub clusters: &'a [Cluster],
     /// What the decision has to keep to.
     pub limits: Limits,
+    /// The link has been filled and sizes have been seen: what the observation says is measured,
+    /// not assumed.
+    pub is_measured: bool,
     /// Body bytes received since the run began.
     pub delivered: Bytes,
     /// Energy since the run began, where a meter is read.
@@ -56,6 +59,9 @@ pub struct Decision {
     pub allocations: Vec<Allocation>,
     /// Connections that the formulas asked for over HTTP/1.1 before the budget was applied.
     pub wanted_connections: u32,
+    /// Channels that may be active in all. Where files are too small for the range streams of
+    /// their cluster, channels up to this number bring further files instead.
+    pub max_channels: u32,
     /// Why, in words that the command, the report and the tests show.
     pub reason: String,
 }
@@ -85,9 +91,10 @@ pub trait Policy: Send + fmt::Debug {
         None
     }
 
-    /// Whether channels may grow beyond their default while that brings throughput.
-    fn wants_growth(&self) -> bool {
-        false
+    /// Whether lanes may grow beyond the decision while that brings throughput. Not while they
+    /// are exact: because the user said so, or because a search measures them.
+    fn allows_growth(&self) -> bool {
+        true
     }
 }
 
@@ -97,11 +104,13 @@ struct Plan<'a> {
     observation: &'a Observation<'a>,
     /// Channels a cluster, as the algorithm computed them.
     shares: Vec<u32>,
+    /// Channels over all clusters that may be active.
+    max_channels: u32,
 }
 
 impl<'a> Plan<'a> {
-    fn new(observation: &'a Observation<'a>, shares: Vec<u32>) -> Self {
-        Self { observation, shares }
+    fn new(observation: &'a Observation<'a>, shares: Vec<u32>, max_channels: u32) -> Self {
+        Self { observation, shares, max_channels }
     }
 
     fn cluster_channels(&self, index: usize) -> u32 {
@@ -165,6 +174,7 @@ impl<'a> Plan<'a> {
     /// The allocations within the budget. `priority` says who is served first when there are
     /// fewer connections than clusters.
     fn finish(mut self, mut reason: String, order: &[usize], priority: &[usize]) -> Decision {
+        let max_channels = self.max_channels;
         let before = self.allocations(|index| self.cluster_channels(index));
         let wanted_connections = params::connections(&before);
         if let Some(note) = self.pass_surplus_on(order) {
@@ -176,7 +186,7 @@ impl<'a> Plan<'a> {
             params::fit_to_budget(&mut allocations, budget, priority);
             reason = format!("{reason}; {wanted_connections} connections wanted, {budget} allowed");
         }
-        Decision { allocations, wanted_connections, reason }
+        Decision { allocations, wanted_connections, max_channels, reason }
     }
 }
 

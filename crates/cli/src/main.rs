@@ -1,1 +1,48 @@
-fn main() {}
+//! The command `pelton`: parse, resolve, dispatch.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `args` | the command line as people type it |
+//! | `config` | what variables and the file of settings add to it |
+//! | `values` | how single values are read |
+//! | `resolve` | from flags to the types of pelton-core |
+//! | `get`, `list`, `demo`, `pages` | the commands |
+//! | `output`, `progress`, `logging` | what is said: JSON, text, bars, the log |
+//! | `exit`, `stop` | exit codes and signals |
+
+mod args;
+mod config;
+mod demo;
+mod exit;
+mod get;
+mod list;
+mod logging;
+mod output;
+mod pages;
+mod progress;
+mod resolve;
+mod route;
+mod stop;
+mod values;
+
+use std::process::ExitCode;
+
+use args::Command;
+use config::{Refusal, Surroundings};
+
+fn main() -> ExitCode {
+    let typed: Vec<_> = std::env::args_os().collect();
+    let cli = match config::parse(&typed, Surroundings::of_process) {
+        Ok(cli) => cli,
+        Err(Refusal::Clap(error)) => error.exit(),
+        Err(Refusal::Setting(error)) => return exit::fail(&error),
+    };
+    let result = match cli.command {
+        Command::Get(args) => get::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { command } => pages::man(command.as_deref()),
+    };
+    result.unwrap_or_else(|error| exit::fail(&error))
+}

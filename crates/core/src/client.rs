@@ -21,8 +21,9 @@ use crate::engine::{Engine, EngineConfig};
 use crate::events::Plan;
 use crate::job::{Command, Job};
 use crate::report::Recorder;
-use crate::sink::{Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
-use crate::{Error, ErrorKind, Report, Result, RunEvent, source};
+use crate::sink::{self, Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
+use crate::source::Reader;
+use crate::{Error, ErrorKind, Report, Result, RunEvent};
 
 type PolicyMaker = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
 type MeterMaker = Arc<dyn Fn() -> (Option<Box<dyn PowerMeter>>, String) + Send + Sync>;
@@ -44,6 +45,13 @@ struct Settings {
     connector: Arc<dyn Connector>,
     http: HttpConfig,
     engine: EngineConfig,
+}
+
+impl Settings {
+    fn reader<'a>(&self, http: &'a Http) -> Reader<'a> {
+        let EngineConfig { retry, stall_timeout, .. } = self.engine;
+        Reader { http, retry, stall_timeout }
+    }
 }
 
 /// Builds a [`Client`].
@@ -288,8 +296,9 @@ impl Download {
                 Arc::clone(&self.settings.connector),
                 Rc::new(|_| {}),
             )?;
-            let files = source::resolve(&http, self.inputs, &self.walk).await?;
-            Ok(source::ask_sizes(&http, files).await)
+            let reader = self.settings.reader(&http);
+            let files = reader.resolve(self.inputs, &self.walk).await?;
+            Ok(reader.ask_sizes(files).await)
         }))
         .await
     }
@@ -306,8 +315,9 @@ impl Download {
         let started = Instant::now();
         let mailbox = Rc::new(Mailbox::default());
         let http = self.http(&mailbox)?;
-        let files = source::resolve(&http, self.inputs, &self.walk).await?;
-        let files = source::ask_sizes(&http, files).await;
+        let reader = self.settings.reader(&http);
+        let files = reader.resolve(self.inputs, &self.walk).await?;
+        let files = reader.ask_sizes(files).await;
         let engine = Engine::new(self.settings.engine, (self.settings.policy)())
             .with_energy_model((self.settings.model)());
         let (_, energy_source) = (self.settings.meter)();
@@ -329,8 +339,9 @@ impl Download {
         let started = Instant::now();
         let mailbox = Rc::new(Mailbox::default());
         let http = self.http(&mailbox)?;
+        let reader = self.settings.reader(&http);
         let files = tokio::select! {
-            files = source::resolve(&http, self.inputs, &self.walk) => files?,
+            files = reader.resolve(self.inputs, &self.walk) => files?,
             () = cancelled(&mut commands) => {
                 return Err(Error::new(ErrorKind::Cancelled, "cancelled while the list was read"));
             }
@@ -340,10 +351,7 @@ impl Download {
             Target::Sink(sink) => sink,
         };
         let mut config = self.settings.engine;
-        if !sink.takes_any_order() {
-            config.limits.max_files = Some(1);
-            config.limits.max_streams_per_file = Some(1);
-        }
+        config.limits = sink::bounded(config.limits, &*sink);
         let (meter, energy_source) = (self.settings.meter)();
         let engine = Engine::new(config, (self.settings.policy)())
             .with_energy_model((self.settings.model)());

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules};
@@ -21,7 +20,7 @@ use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
 use crate::job::Command;
 use crate::report::{Ending, Gauges, Recorder, Report, throughput};
-use crate::sink::Sink;
+use crate::sink::{self, Sink};
 use crate::{Error, ErrorKind};
 
 /// How often the meter is read while a policy may search by it.
@@ -114,6 +113,10 @@ impl Driver {
             driver: self,
         };
         run.read_meter();
+        // Round trips that reading listings has shown.
+        for event in run.driver.mailbox.take() {
+            run.handle(event);
+        }
         run.handle(Event::Files(files));
         run.handle(Event::ListEnded);
         run.drive().await;
@@ -136,7 +139,7 @@ impl Run {
             let wake = timeout.map_or(meter_due, |at| at.min(meter_due)).min(progress_due);
             tokio::select! {
                 biased;
-                command = self.driver.commands.recv() => self.obey(command),
+                command = self.driver.commands.recv(), if !self.cancelled => self.obey(command),
                 () = mailbox.arrived.notified() => {}
                 () = tokio::time::sleep_until(wake) => {}
             }
@@ -163,7 +166,10 @@ impl Run {
         match command {
             Some(Command::Pause) => self.handle(Event::Pause),
             Some(Command::Resume) => self.handle(Event::Resume),
-            Some(Command::SetLimits(limits)) => self.handle(Event::SetLimits(limits)),
+            Some(Command::SetLimits(limits)) => {
+                let limits = sink::bounded(limits, &*self.driver.sink);
+                self.handle(Event::SetLimits(limits));
+            }
             Some(Command::Cancel) | None => {
                 self.cancelled = true;
                 self.driver.commands.close();
@@ -273,7 +279,7 @@ impl Run {
             http: self.driver.http.clone(),
             output: Rc::clone(output),
             end: Rc::clone(&end),
-            headers: headers(self.driver.engine.spec(file)),
+            headers: fetch::headers(self.driver.engine.spec(file)),
             tell: Rc::new(move |event| mailbox.put(event)),
             served_by: Rc::new(move |connection, protocol| {
                 served.borrow_mut().push((file, connection, protocol));
@@ -384,16 +390,6 @@ impl Run {
         };
         self.driver.recorder.finish(summary)
     }
-}
-
-/// Headers of one file. Those that the engine owns are left out: they would contradict its own.
-fn headers(spec: &FileSpec) -> Vec<(HeaderName, HeaderValue)> {
-    const OWNED: [&str; 5] = ["range", "if-range", "host", "accept-encoding", "connection"];
-    spec.headers
-        .iter()
-        .filter(|(name, _)| !OWNED.contains(&name.to_ascii_lowercase().as_str()))
-        .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)))
-        .collect()
 }
 
 /// What the engine would do first with `files`, without doing it. `None` without files.

@@ -5,13 +5,15 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use http::header::{
-    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MODIFIED_SINCE,
-    LAST_MODIFIED, RETRY_AFTER,
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED,
+    RETRY_AFTER,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use url::Url;
 
-use crate::connection::{ConnectionId, GetRequest, GetResponse, Http, Protocol};
-use crate::engine::{Event, Failure, Fetch, Head, Outcome, Validator};
+use crate::catalog::FileSpec;
+use crate::connection::{ConnectionId, GetRequest, GetResponse, Http, Protocol, shown};
+use crate::engine::{Event, Existing, Failure, Fetch, Head, Outcome, Validator};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
 
@@ -41,7 +43,13 @@ pub(crate) async fn run(context: &Context, fetch: &Fetch) -> Outcome {
 }
 
 async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
-    let mut response = context.http.get(&request(context, fetch)).await?;
+    let request = request(context, fetch);
+    if let Some(existing) = fetch.existing.filter(|existing| existing.modified.is_some())
+        && is_unchanged(&context.http, &request, existing).await?
+    {
+        return Ok(Outcome::NotModified);
+    }
+    let mut response = context.http.get(&request).await?;
     (context.served_by)(response.connection, response.protocol);
     let head = match judge(fetch, &response)? {
         Verdict::Go(head) => head,
@@ -70,11 +78,22 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     }
     match body_ends {
         Some(end) if position < end.min(context.end.get()) => {
-            let message = format!("{}: the body ended {} bytes early", fetch.url, end - position);
+            let message =
+                format!("{}: the body ended {} bytes early", shown(&fetch.url), end - position);
             Err(Error::new(ErrorKind::ShortBody, message))
         }
         _ => Ok(Outcome::Complete),
     }
+}
+
+/// Whether the server's file is the one that is there. `If-Modified-Since` would not tell: servers
+/// answer 304 to every later date (RFC 9110, section 13.1.3) and say nothing of the size.
+async fn is_unchanged(http: &Http, request: &GetRequest, existing: Existing) -> Result<bool> {
+    let response = http.head(request).await?;
+    let headers = &response.headers;
+    Ok(response.status == StatusCode::OK
+        && !encoded(headers)
+        && existing.is_version(content_length(headers), modified(headers)))
 }
 
 fn with_output(
@@ -91,13 +110,19 @@ fn request(context: &Context, fetch: &Fetch) -> GetRequest {
     let mut request = GetRequest::new(fetch.url.clone());
     request.range =
         fetch.range.as_ref().map(|range| (range.start, Some(range.end.saturating_sub(1))));
+    request.home.clone_from(&fetch.home);
     request.headers.clone_from(&context.headers);
-    if let Some(time) = fetch.if_modified_since
-        && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(time))
-    {
-        request.headers.push((IF_MODIFIED_SINCE, value));
-    }
     request
+}
+
+/// Headers of one file. Those that the engine owns are left out: they would contradict its own.
+pub(crate) fn headers(spec: &FileSpec) -> Vec<(HeaderName, HeaderValue)> {
+    const OWNED: [&str; 5] = ["range", "if-range", "host", "accept-encoding", "connection"];
+    spec.headers
+        .iter()
+        .filter(|(name, _)| !OWNED.contains(&name.to_ascii_lowercase().as_str()))
+        .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)))
+        .collect()
 }
 
 enum Verdict {
@@ -109,14 +134,9 @@ enum Verdict {
 fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
     let headers = &response.headers;
     let validator = validator(headers);
-    let wrong = |kind, what: &str| Error::new(kind, format!("{}: {what}", fetch.url));
+    let wrong = |kind, what: &str| Error::new(kind, format!("{}: {what}", shown(&fetch.url)));
     let total = match (&fetch.range, response.status) {
-        (None, StatusCode::NOT_MODIFIED) if fetch.if_modified_since.is_some() => {
-            return Ok(Verdict::Stop(Outcome::NotModified));
-        }
-        (None, StatusCode::OK) => {
-            text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok())
-        }
+        (None, StatusCode::OK) => content_length(headers),
         (None, StatusCode::PARTIAL_CONTENT) => {
             return Err(wrong(
                 ErrorKind::Protocol,
@@ -161,17 +181,14 @@ fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
             }
             total.or(fetch.total)
         }
-        (_, status) => return Err(status_error(fetch, status, headers)),
+        (_, status) => return Err(status_error(&fetch.url, status, headers)),
     };
     Ok(Verdict::Go(Head {
         total,
         ranges: !encoded(headers)
             && (fetch.range.is_some()
                 || text(headers, &ACCEPT_RANGES).is_some_and(|v| v.trim() == "bytes")),
-        modified: validator
-            .last_modified
-            .as_deref()
-            .and_then(|date| httpdate::parse_http_date(date).ok()),
+        modified: modified(headers),
         validator,
         url: response.final_url.clone(),
         origin: response.origin.clone(),
@@ -181,6 +198,14 @@ fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    text(headers, &CONTENT_LENGTH)?.parse().ok()
+}
+
+fn modified(headers: &HeaderMap) -> Option<SystemTime> {
+    httpdate::parse_http_date(text(headers, &LAST_MODIFIED)?).ok()
 }
 
 fn encoded(headers: &HeaderMap) -> bool {
@@ -226,7 +251,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO))
 }
 
-fn status_error(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Error {
+/// What a status that brings no file means, and what to do.
+pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -> Error {
     let kind = status_kind(status);
     let advice = match kind {
         ErrorKind::NotFound => "; check the URL",
@@ -234,7 +260,7 @@ fn status_error(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Error
         _ => "",
     };
     let reason = status.canonical_reason().unwrap_or("");
-    let message = format!("{}: HTTP {} {reason}{advice}", fetch.url, status.as_u16());
+    let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());
     let error = Error::new(kind, message);
     match retry_after(headers).filter(|_| kind == ErrorKind::Overloaded) {
         Some(pause) => error.with_source(RetryAfter(pause)),
@@ -242,7 +268,7 @@ fn status_error(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Error
     }
 }
 
-pub(crate) fn status_kind(status: StatusCode) -> ErrorKind {
+fn status_kind(status: StatusCode) -> ErrorKind {
     match status.as_u16() {
         404 | 410 => ErrorKind::NotFound,
         401 | 403 | 407 => ErrorKind::Auth,
@@ -255,12 +281,17 @@ pub(crate) fn status_kind(status: StatusCode) -> ErrorKind {
 /// Carries `Retry-After` inside an error.
 #[derive(Debug, thiserror::Error)]
 #[error("the server asks to wait {} s", .0.as_secs())]
-pub(crate) struct RetryAfter(pub(crate) Duration);
+struct RetryAfter(Duration);
+
+/// How long the server asked to wait, where `error` came with that.
+pub(crate) fn asked_pause(error: &Error) -> Option<Duration> {
+    let source = std::error::Error::source(error)?;
+    source.downcast_ref::<RetryAfter>().map(|pause| pause.0)
+}
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let source = std::error::Error::source(&error);
-        let retry_after = source.and_then(|s| s.downcast_ref::<RetryAfter>()).map(|pause| pause.0);
+        let retry_after = asked_pause(&error);
         Self { kind: error.kind(), message: error.message(), retry_after }
     }
 }

@@ -23,8 +23,12 @@ pub(crate) fn save(path: &Path, url: &str, part: &Resumable) -> io::Result<()> {
     let saved = Saved { format: FORMAT, url: url.to_owned(), part: part.clone() };
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
-    fs::write(&unfinished, serde_json::to_vec(&saved)?)?;
-    fs::rename(&unfinished, path)
+    let written = fs::write(&unfinished, serde_json::to_vec(&saved)?)
+        .and_then(|()| fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
 }
 
 /// What is known of the part of `url`. `None` when there is nothing, or nothing that can be used:

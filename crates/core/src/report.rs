@@ -10,7 +10,7 @@ use pelton_algos::units::{BitRate, Bytes};
 use serde::Serialize;
 
 use crate::ErrorKind;
-use crate::connection::{ConnectionId, Protocol};
+use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{ClusterUse, Engine, Failure, FileId};
 use crate::events::{
     ActiveFile, AllocationReport, ClusterReport, DecisionMade, ErrorReport, FileReport, FileStart,
@@ -267,17 +267,6 @@ fn allocations(decision: &Decision, usage: &[ClusterUse]) -> Vec<AllocationRepor
             active_streams: used(allocation.classes).map_or(0, |u| u.streams),
         })
         .collect()
-}
-
-/// A URL without its user name and password.
-pub(crate) fn shown(url: &url::Url) -> String {
-    if url.username().is_empty() && url.password().is_none() {
-        return url.to_string();
-    }
-    let mut bare = url.clone();
-    let _ = bare.set_username("");
-    let _ = bare.set_password(None);
-    bare.to_string()
 }
 
 pub(crate) fn seconds(now: Timestamp) -> f64 {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::catalog::{Digest, FileSpec};
+use crate::connection::shown;
 use crate::digest::{Hasher, hash_file};
-use crate::engine::{Existing, Opened, Resumable};
+use crate::engine::{Existing, Opened, Resumable, UserLimits};
 use crate::{Error, ErrorKind, Result, journal};
 
 /// Takes the files of a run. [`DirectorySink`] and [`StreamSink`] are pelton's own.
@@ -21,6 +22,14 @@ pub trait Sink: Send {
     fn takes_any_order(&self) -> bool {
         true
     }
+}
+
+/// `limits` as far as `sink` bears them.
+pub(crate) fn bounded(limits: UserLimits, sink: &dyn Sink) -> UserLimits {
+    if sink.takes_any_order() {
+        return limits;
+    }
+    UserLimits { max_files: Some(1), max_streams_per_file: Some(1), ..limits }
 }
 
 /// Takes the bytes of one file.
@@ -128,7 +137,7 @@ impl DirectorySink {
         }
         if self.options.resume
             && let Ok(part) = fs::metadata(&output.part)
-            && let Some(saved) = journal::load(&output.state, spec.url.as_str(), part.len())
+            && let Some(saved) = journal::load(&output.state, &output.url, part.len())
         {
             return Ok(Opened::Part(saved));
         }
@@ -143,7 +152,7 @@ impl Sink for DirectorySink {
             part: beside(&target, ".part"),
             state: beside(&target, ".part.state"),
             target,
-            url: spec.url.to_string(),
+            url: shown(&spec.url),
             digest: spec.digest.clone(),
             options: self.options,
             file: None,
@@ -184,6 +193,10 @@ struct PartFile {
 impl PartFile {
     fn file(&mut self) -> Result<&File> {
         if self.file.is_none() {
+            if !self.continues {
+                // What an earlier run knew is not true of the part that begins here.
+                let _ = fs::remove_file(&self.state);
+            }
             let opened = OpenOptions::new()
                 .write(true)
                 .create(true)
@@ -350,8 +363,8 @@ pub(crate) fn io_failure(path: &Path, what: &str, error: io::Error) -> Error {
     }
 }
 
-/// One file after the other into a stream, such as standard output. Nothing can be taken back:
-/// a file that starts anew skips what was already passed on.
+/// One file into a stream, such as standard output. Nothing can be taken back: when the file
+/// starts anew, what was passed on has to come again just as it was, and is not passed on twice.
 pub struct StreamSink {
     writer: Option<Box<dyn Write + Send>>,
 }
@@ -367,17 +380,18 @@ impl Sink for StreamSink {
     fn open(&mut self, spec: &FileSpec) -> (Opened, Box<dyn Output>) {
         let output = StreamOutput {
             writer: self.writer.take(),
-            passed_on: 0,
+            passed_on: Passed::default(),
+            again: None,
             hasher: spec
                 .digest
                 .as_ref()
                 .map(|digest| (Hasher::new(digest.algorithm), digest.clone())),
-            url: spec.url.to_string(),
+            url: shown(&spec.url),
         };
         let opened = match output.writer {
             Some(_) => Opened::Fresh,
             None => {
-                let message = format!("{}: a stream takes one file only", spec.url);
+                let message = format!("{}: a stream takes one file only", output.url);
                 Opened::Failed(Error::new(ErrorKind::Usage, message).into())
             }
         };
@@ -391,28 +405,64 @@ impl Sink for StreamSink {
 
 struct StreamOutput {
     writer: Option<Box<dyn Write + Send>>,
-    passed_on: u64,
+    passed_on: Passed,
+    /// What has come again since the file started anew, as long as that is less than was passed on.
+    again: Option<Passed>,
     hasher: Option<(Hasher, Digest)>,
     url: String,
 }
 
+/// The first bytes of a file: how many, and which.
+#[derive(Default)]
+struct Passed {
+    bytes: u64,
+    hash: blake3::Hasher,
+}
+
+impl Passed {
+    fn add(&mut self, data: &[u8]) {
+        self.hash.update(data);
+        self.bytes += data.len() as u64;
+    }
+}
+
+impl StreamOutput {
+    /// The part of `data` that has not come yet.
+    fn news<'a>(&mut self, offset: u64, data: &'a [u8]) -> Result<&'a [u8]> {
+        let position = self.again.as_ref().unwrap_or(&self.passed_on).bytes;
+        let Some(known) = position.checked_sub(offset) else {
+            let message = format!("{}: bytes out of order", self.url);
+            return Err(Error::new(ErrorKind::Internal, message));
+        };
+        let data = &data[known.min(data.len() as u64) as usize..];
+        let Some(again) = &mut self.again else { return Ok(data) };
+        let missing = self.passed_on.bytes - again.bytes;
+        let (old, news) = data.split_at(missing.min(data.len() as u64) as usize);
+        again.add(old);
+        if again.bytes == self.passed_on.bytes {
+            if again.hash.finalize() != self.passed_on.hash.finalize() {
+                return Err(self.changed());
+            }
+            self.again = None;
+        }
+        Ok(news)
+    }
+
+    fn changed(&self) -> Error {
+        let message =
+            format!("{}: it has changed and what was passed on can't be taken back", self.url);
+        Error::new(ErrorKind::CannotResume, message)
+    }
+}
+
 impl Output for StreamOutput {
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        let skip = self.passed_on.saturating_sub(offset).min(data.len() as u64) as usize;
-        let fresh = &data[skip..];
-        let Some(writer) = self.writer.as_mut().filter(|_| offset <= self.passed_on) else {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                format!("{}: bytes out of order", self.url),
-            ));
-        };
+        let news = self.news(offset, data)?;
         if let Some((hasher, _)) = &mut self.hasher {
-            hasher.update(fresh);
+            hasher.update(news);
         }
-        self.passed_on += fresh.len() as u64;
-        writer
-            .write_all(fresh)
-            .map_err(|error| io_failure(Path::new("the output stream"), "can't be written", error))
+        self.passed_on.add(news);
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.write_all(news)).map_err(stream_failure)
     }
 
     fn set_size(&mut self, _size: u64) -> Result<()> {
@@ -420,12 +470,8 @@ impl Output for StreamOutput {
     }
 
     fn restart(&mut self) -> Result<()> {
-        if self.passed_on == 0 {
-            return Ok(());
-        }
-        let message =
-            format!("{}: it has changed and what was passed on can't be taken back", self.url);
-        Err(Error::new(ErrorKind::CannotResume, message))
+        self.again = (self.passed_on.bytes > 0).then(Passed::default);
+        Ok(())
     }
 
     fn finish_takes_long(&self) -> bool {
@@ -433,10 +479,11 @@ impl Output for StreamOutput {
     }
 
     fn finish(mut self: Box<Self>, _modified: Option<SystemTime>) -> Result<()> {
+        if self.again.is_some() {
+            return Err(self.changed());
+        }
         if let Some(writer) = &mut self.writer {
-            writer.flush().map_err(|error| {
-                io_failure(Path::new("the output stream"), "can't be written", error)
-            })?;
+            writer.flush().map_err(stream_failure)?;
         }
         let Some((hasher, expected)) = self.hasher else { return Ok(()) };
         let actual = Digest { algorithm: expected.algorithm, value: hasher.finish() };
@@ -448,4 +495,8 @@ impl Output for StreamOutput {
     }
 
     fn abandon(self: Box<Self>, _part: Option<&Resumable>) {}
+}
+
+fn stream_failure(error: io::Error) -> Error {
+    io_failure(Path::new("the output stream"), "can't be written", error)
 }

@@ -64,7 +64,7 @@ impl CpuClock for ProcessCpu {
 
 /// A meter that reads no hardware: the radio model fed with the run's traffic, CPU time times
 /// power per core, and base power times elapsed time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Modelled<C = ProcessCpu> {
     config: ModelledConfig,
     clock: C,
@@ -72,7 +72,7 @@ pub struct Modelled<C = ProcessCpu> {
 }
 
 /// What is known since the first reading.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Run {
     began: Timestamp,
     now: Timestamp,

@@ -55,6 +55,10 @@ impl Policy for Fixed {
             params::fit_to_budget(&mut allocations, budget, &[0]);
             reason = format!("{reason}; {wanted_connections} connections wanted, {budget} allowed");
         }
-        Decision { allocations, wanted_connections, reason }
+        Decision { allocations, wanted_connections, max_channels: concurrency, reason }
+    }
+
+    fn allows_growth(&self) -> bool {
+        false
     }
 }

@@ -31,10 +31,10 @@ impl Policy for Hat {
             describe_link(&observation.link),
             describe_shares(clusters, &shares),
         );
-        Plan::new(observation, shares).finish(reason, &large_to_small, &large_to_small)
-    }
-
-    fn wants_growth(&self) -> bool {
-        true
+        Plan::new(observation, shares, observation.limits.max_channels).finish(
+            reason,
+            &large_to_small,
+            &large_to_small,
+        )
     }
 }

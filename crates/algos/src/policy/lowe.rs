@@ -58,6 +58,10 @@ impl Policy for LowE {
         );
         let small_to_large: Vec<usize> = (0..observation.clusters.len()).collect();
         let priority = heaviest_first(observation.clusters);
-        Plan::new(observation, shares).finish(reason, &small_to_large, &priority)
+        Plan::new(observation, shares, observation.limits.max_channels).finish(
+            reason,
+            &small_to_large,
+            &priority,
+        )
     }
 }

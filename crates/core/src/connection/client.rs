@@ -35,18 +35,22 @@ const DRAINED: usize = 16 * 1024;
 pub struct GetRequest {
     /// What to get. A user name and password in it become Basic authentication.
     pub url: Url,
+    /// The URL that was asked for, where `url` is what a redirect of it led to: secrets are meant
+    /// for its origin, and what it says of user and password counts there.
+    pub home: Option<Url>,
     /// First and last byte, both inclusive; no last = to the end (RFC 9110, section 14.2).
     pub range: Option<(u64, Option<u64>)>,
     /// The validator for which the range is meant (RFC 9110, section 13.1.5).
     pub if_range: Option<String>,
-    /// Further headers. `Authorization` and `Cookie` stay with the origin of `url`.
+    /// Further headers. `Authorization` and `Cookie` stay with the origin of `home`, which is
+    /// `url` where it is not given.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl GetRequest {
     /// A request for the whole of `url`.
     pub fn new(url: Url) -> Self {
-        Self { url, range: None, if_range: None, headers: Vec::new() }
+        Self { url, home: None, range: None, if_range: None, headers: Vec::new() }
     }
 }
 

@@ -25,7 +25,8 @@ pub(super) fn headers(
     url: &Url,
     origin: &Origin,
 ) -> Result<HeaderMap> {
-    let at_home = Origin::of(&request.url)? == *origin;
+    let home = request.home.as_ref().unwrap_or(&request.url);
+    let at_home = Origin::of(home)? == *origin;
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(USER_AGENT, config.user_agent.clone());
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
@@ -49,7 +50,8 @@ pub(super) fn headers(
         headers.insert(IF_RANGE, value(validator, "If-Range", url)?);
     }
     if !headers.contains_key(AUTHORIZATION)
-        && let Some((user, password)) = user_and_password(config, url, at_home)
+        && let Some((user, password)) =
+            user_and_password(config, url, Some(home).filter(|_| at_home))
     {
         headers.insert(AUTHORIZATION, basic(&user, &password));
     }
@@ -70,16 +72,22 @@ fn basic(user: &str, password: &str) -> HeaderValue {
     value
 }
 
-/// Whom to be at `url`: what the URL says, then what was given for the requested origin, then what
-/// netrc has for the host, which also knows the password of a user whom the URL only names.
-fn user_and_password(config: &HttpConfig, url: &Url, at_home: bool) -> Option<(String, String)> {
+/// Whom to be at `url`: what the URL says, then what `home` says and what was given for its origin,
+/// where this is that origin, then what netrc has for the host, which also knows the password of a user whom the URL only names.
+fn user_and_password(
+    config: &HttpConfig,
+    url: &Url,
+    home: Option<&Url>,
+) -> Option<(String, String)> {
+    let names_somebody = |url: &Url| !url.username().is_empty() || url.password().is_some();
+    let url = home.filter(|home| !names_somebody(url) && names_somebody(home)).unwrap_or(url);
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let login = Some(decoded(url.username())).filter(|login| !login.is_empty());
     let from_netrc = || config.netrc.find(url.host_str()?, login.as_deref());
     match (&login, url.password()) {
         (_, Some(password)) => Some((login.unwrap_or_default(), decoded(password))),
         (Some(name), None) => from_netrc().or_else(|| Some((name.clone(), String::new()))),
-        (None, None) => config.user.clone().filter(|_| at_home).or_else(from_netrc),
+        (None, None) => config.user.clone().filter(|_| home.is_some()).or_else(from_netrc),
     }
 }
 

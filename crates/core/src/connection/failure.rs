@@ -6,44 +6,42 @@ use std::io;
 use url::Url;
 
 use super::origin::shown;
+use super::tls;
 use crate::{Error, ErrorKind};
 
 /// A request that got no response.
 pub(super) fn no_response(url: &Url, error: hyper::Error) -> Error {
-    let url = shown(url);
-    if broke_http(&error) {
-        let message = format!("{url}: the server sent a malformed response");
-        return Error::new(ErrorKind::Protocol, message).with_source(error);
+    // With TLS 1.3 a server judges the client's certificate only after the handshake.
+    if let Some(refusal) = transport_error(&error).and_then(tls::cause) {
+        let message = format!("{}: {}", shown(url), tls::explain(refusal));
+        return Error::new(ErrorKind::Tls, message).with_source(error);
     }
-    let message = format!("{url}: the connection ended before a response");
-    Error::new(ErrorKind::ShortBody, message).with_source(error)
+    broken(url, error, "the connection ended before a response")
 }
 
 /// A response whose body stopped before its end.
 pub(super) fn short_body(url: &Url, error: hyper::Error) -> Error {
-    let url = shown(url);
-    if broke_http(&error) {
-        let message = format!("{url}: the server sent a malformed body");
-        return Error::new(ErrorKind::Protocol, message).with_source(error);
-    }
-    let message = format!("{url}: the connection ended before the body did");
-    Error::new(ErrorKind::ShortBody, message).with_source(error)
+    broken(url, error, "the connection ended before the body did")
 }
 
-/// Whether the peer spoke, but not HTTP. A lost connection is no fault of the protocol.
-fn broke_http(error: &hyper::Error) -> bool {
-    if error.is_parse() {
-        return true;
-    }
+fn broken(url: &Url, error: hyper::Error, ended: &str) -> Error {
+    let garbled = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
+    let (kind, why) = if error.is_parse() || transport_error(&error).is_some_and(garbled) {
+        (ErrorKind::Protocol, "what the server sent is malformed")
+    } else {
+        (ErrorKind::ShortBody, ended)
+    };
+    Error::new(kind, format!("{}: {why}", shown(url))).with_source(error)
+}
+
+/// The failure of the byte stream below `error`, if it was that.
+fn transport_error(error: &hyper::Error) -> Option<&io::Error> {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<io::Error>() {
-            return matches!(
-                error.kind(),
-                io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
-            );
+            return Some(error);
         }
         cause = error.source();
     }
-    false
+    None
 }

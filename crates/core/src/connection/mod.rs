@@ -31,6 +31,7 @@ pub use config::{HttpConfig, ProtocolChoice, TlsOptions};
 pub use connector::{Connected, Connector, Io};
 pub use cookies::Cookies;
 pub use netrc::Netrc;
+pub(crate) use origin::shown;
 pub use origin::{Origin, Scheme};
 pub use proxy::Proxies;
 pub use response::GetResponse;

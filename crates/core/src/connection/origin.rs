@@ -93,7 +93,7 @@ pub(super) fn host_and_port(host: &str, port: u16) -> String {
 }
 
 /// `url` as messages show it: without user name, password and fragment.
-pub(super) fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     without_userinfo(url).to_string()
 }
 

@@ -219,16 +219,22 @@ impl OriginSet {
             served: Cell::new(0),
             retiring: Cell::new(false),
         };
-        self.state.borrow_mut().connections.push(Rc::new(connection));
+        let connection = Rc::new(connection);
+        self.spawn_driver(&connection, driver);
+        self.state.borrow_mut().connections.push(connection);
         let origin = self.origin.clone();
         telemetry.tell(ConnectionEvent::Opened { origin, id, protocol, rtt, handshake });
-        self.spawn_driver(id, driver);
         self.apply_limit();
         self.pump();
     }
 
     /// Runs a connection. It holds the set weakly: when the set is dropped, the connections close.
-    fn spawn_driver(self: &Rc<Self>, id: ConnectionId, mut driver: LocalBoxFuture<'static, ()>) {
+    fn spawn_driver(
+        self: &Rc<Self>,
+        connection: &Rc<Connection>,
+        mut driver: LocalBoxFuture<'static, ()>,
+    ) {
+        let (id, connection) = (connection.id, Rc::downgrade(connection));
         let set = Rc::downgrade(self);
         let origin = self.origin.clone();
         let telemetry = Rc::clone(self.opener.telemetry());
@@ -237,7 +243,8 @@ impl OriginSet {
                 let ended = driver.as_mut().poll(cx);
                 // An HTTP/1.1 connection takes the next request only some polls after its last
                 // response was read.
-                if let Some(set) = set.upgrade() {
+                let free = connection.upgrade().is_some_and(|it| it.outstanding.get() == 0);
+                if free && let Some(set) = set.upgrade() {
                     set.hand_out();
                 }
                 ended

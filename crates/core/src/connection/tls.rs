@@ -60,15 +60,20 @@ pub(super) fn client_config(
 
 /// What a failed handshake with `origin` means, and what to do.
 pub(super) fn handshake_failure(origin: &Origin, error: io::Error) -> Error {
-    let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let (kind, why) = match cause {
+    let (kind, why) = match cause(&error) {
         Some(cause) => (ErrorKind::Tls, explain(cause)),
         None => (ErrorKind::Connect, "the connection ended during the TLS handshake"),
     };
     Error::new(kind, format!("{origin}: {why}")).with_source(error)
 }
 
-fn explain(error: &rustls::Error) -> &'static str {
+/// The TLS failure behind an I/O error of a TLS stream.
+pub(super) fn cause(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// What a TLS failure means, and what to do.
+pub(super) fn explain(error: &rustls::Error) -> &'static str {
     use CertificateError as Bad;
     match error {
         rustls::Error::InvalidCertificate(bad) => match bad {
@@ -97,7 +102,7 @@ fn explain(error: &rustls::Error) -> &'static str {
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "it wants a client certificate: give one with --cert FILE --key FILE"
         }
-        _ => "the TLS handshake failed",
+        _ => "TLS failed",
     }
 }
 

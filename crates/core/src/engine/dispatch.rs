@@ -26,13 +26,14 @@ impl Engine {
         if self.waiting.is_empty() {
             return;
         }
-        for allocation in allocations {
-            let lanes = f64::from(allocation.parameters.concurrency);
+        let widened = self.lanes.clone();
+        for (allocation, lanes) in allocations.iter().zip(&widened) {
+            let lanes = f64::from(*lanes);
             while self.lanes_used(allocation.classes, allocations) < lanes
                 && self.start_next(now, allocation.classes)
             {}
         }
-        let lanes: f64 = allocations.iter().map(|a| f64::from(a.parameters.concurrency)).sum();
+        let lanes: f64 = widened.iter().copied().map(f64::from).sum();
         while !self.waiting.is_empty()
             && self.lanes_used(Classes::ALL, allocations) < lanes
             && self.start_next(now, Classes::ALL)
@@ -188,8 +189,8 @@ impl Engine {
     ) {
         self.next_stream += 1;
         let entry = &self.files[file.index()];
-        let if_modified_since = match entry.opened {
-            Some(OpenedAs::Existing(existing)) if range.is_none() => existing.modified,
+        let existing = match entry.opened {
+            Some(OpenedAs::Existing(existing)) if range.is_none() => Some(existing),
             _ => None,
         };
         let whole = range.is_none();
@@ -197,10 +198,11 @@ impl Engine {
             stream,
             file,
             url: entry.url().clone(),
+            home: entry.located.as_ref().map(|_| entry.spec.url.clone()),
             validator: entry.validator.clone().filter(|_| !whole),
             total: entry.ranges.size().filter(|_| !whole),
             range,
-            if_modified_since,
+            existing,
         };
         let (origin, attempt) = (entry.origin, entry.attempt);
         self.note_activity(now);

@@ -78,7 +78,7 @@ impl Failure {
 pub enum Outcome {
     /// All of its range arrived; for a whole file of unknown size: the body ended cleanly.
     Complete,
-    /// 304: the file that is there is the server's.
+    /// The file that is there is the server's: [`Fetch::existing`].
     NotModified,
     /// The server answered a range request with the whole file. Nothing was kept.
     RangeIgnored,
@@ -93,6 +93,18 @@ pub struct Existing {
     pub size: u64,
     /// When it was last modified.
     pub modified: Option<SystemTime>,
+}
+
+impl Existing {
+    /// Whether a server's file of this size and time is the one that is there. HTTP dates have whole
+    /// seconds; file systems have finer ones.
+    pub fn is_version(&self, size: Option<u64>, modified: Option<SystemTime>) -> bool {
+        let seconds = |time: Option<SystemTime>| {
+            time?.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs())
+        };
+        size == Some(self.size)
+            && matches!((seconds(self.modified), seconds(modified)), (Some(a), Some(b)) if a == b)
+    }
 }
 
 /// A part of a file that an earlier run left.
@@ -191,14 +203,16 @@ pub struct Fetch {
     pub file: FileId,
     /// Where from.
     pub url: Url,
+    /// The URL that the list has, where `url` is what a redirect of it led to.
+    pub home: Option<Url>,
     /// Which bytes; `None` asks for the whole file without a range.
     pub range: Option<ByteRange>,
     /// What the response must belong to, where a version is already known.
     pub validator: Option<Validator>,
     /// The size that the response must state, where it is already known.
     pub total: Option<u64>,
-    /// Skip the body when the server's file is not newer than this.
-    pub if_modified_since: Option<SystemTime>,
+    /// What is there already: without a body when it is the server's.
+    pub existing: Option<Existing>,
 }
 
 /// Something that has to be done.

@@ -9,6 +9,7 @@ use super::event::{Action, Failure, FileId};
 use super::file::State;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
+use crate::connection::shown;
 
 /// An overloaded server is asked more patiently than a failing one, and so is one that was there.
 const OVERLOAD_PATIENCE: u32 = 4;
@@ -184,7 +185,7 @@ impl Engine {
                 continue;
             }
             self.abort(id);
-            let url = self.files[stream.file.index()].url();
+            let url = shown(self.files[stream.file.index()].url());
             let message = format!("{url}: nothing arrived for {} s", limit.as_secs());
             self.on_failure(now, stream, Failure::new(ErrorKind::Timeout, message));
         }

@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use pelton_algos::cluster::{Boundaries, ClusterConfig, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
-use pelton_algos::limits::{ChannelGrowth, Jitter, OriginBudget, RetryConfig};
+use pelton_algos::limits::{Jitter, LaneGrowth, OriginBudget, RetryConfig};
 use pelton_algos::link::{LinkConfig, LinkEstimate, LinkEstimator};
-use pelton_algos::params::{DEFAULT_CHANNELS, DEFAULT_CONNECTIONS};
+use pelton_algos::params::DEFAULT_CONNECTIONS;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
@@ -172,7 +172,7 @@ pub struct Engine {
     energy_model: Model,
     link: LinkEstimator,
     goodput: BitRate,
-    growth: ChannelGrowth,
+    growth: LaneGrowth,
     sizes: SizeModel,
     boundaries: Boundaries,
     /// The number of learnt sizes at which waiting files are clustered anew.
@@ -195,9 +195,13 @@ pub struct Engine {
     origin_ids: HashMap<Origin, OriginId>,
 
     decision: Option<Decision>,
+    /// Lanes of each allocation of the decision: see [`Engine::widened_lanes`].
+    lanes: Vec<u32>,
     /// What the present decision was made for.
     decided_for: Option<LinkEstimate>,
     redecide: bool,
+    /// Since when no stream is in flight.
+    idle_since: Option<Timestamp>,
     /// Lanes or streams may have become free.
     refill: bool,
     energy: Option<Joules>,
@@ -217,12 +221,8 @@ impl Engine {
     pub fn new(config: EngineConfig, policy: Box<dyn Policy>) -> Self {
         let link = LinkEstimator::new(config.link);
         let boundaries = config.clusters.boundaries(&link.estimate());
-        let ceiling = config.limits.max_files.unwrap_or(config.limits.max_connections);
         Self {
-            growth: ChannelGrowth::new(
-                DEFAULT_CHANNELS,
-                ceiling.min(config.limits.max_connections),
-            ),
+            growth: LaneGrowth::default(),
             jitter: Jitter::new(config.seed),
             config,
             policy,
@@ -244,8 +244,10 @@ impl Engine {
             origins: Vec::new(),
             origin_ids: HashMap::new(),
             decision: None,
+            lanes: Vec::new(),
             decided_for: None,
             redecide: true,
+            idle_since: Some(Timestamp::START),
             refill: true,
             energy: None,
             finishing: 0,
@@ -272,7 +274,7 @@ impl Engine {
         match event {
             Event::Files(specs) => self.on_files(specs),
             Event::ListEnded => self.list_ended = true,
-            Event::Opened { file, opened } => self.on_opened(now, file, opened),
+            Event::Opened { file, opened } => self.on_opened(file, opened),
             Event::Head { stream, head } => self.on_head(now, stream, head),
             Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
@@ -290,6 +292,7 @@ impl Engine {
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }
+        self.idle_since = self.streams.is_empty().then(|| self.idle_since.unwrap_or(now));
         if !self.over && self.is_over() {
             self.over = true;
             self.actions.push(Action::Done);
@@ -448,9 +451,6 @@ impl Engine {
 
     fn on_limits(&mut self, limits: UserLimits) {
         self.config.limits = limits;
-        let ceiling =
-            limits.max_files.unwrap_or(limits.max_connections).min(limits.max_connections);
-        self.growth = ChannelGrowth::new(self.growth.channels().max(DEFAULT_CHANNELS), ceiling);
         for origin in &mut self.origins {
             origin.budget.set_ceiling(limits.max_connections_per_origin);
         }

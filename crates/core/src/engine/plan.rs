@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
-use pelton_algos::params::{Limits, SPLIT_FLOOR};
-use pelton_algos::policy::Observation;
+use pelton_algos::limits::LaneUse;
+use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits, SPLIT_FLOOR};
+use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
@@ -14,8 +15,11 @@ use super::{Engine, FileId};
 /// A link estimate that moved by less than this does not call for another decision.
 const MATERIAL_CHANGE: f64 = 1.15;
 
-/// The least time over which growth of channels is judged.
-const SETTLE: Duration = Duration::from_millis(250);
+/// A lane without a stream for this long, beside two round trips, is idle.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// The least time over which growth of lanes is judged.
+const SETTLE: Duration = Duration::from_millis(150);
 
 /// Files and streams of one cluster in transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +86,10 @@ impl Engine {
             if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
         let max_connections = user.max_connections.min(capacity).max(1);
         Limits {
-            max_channels: self.growth.channels().min(max_connections),
+            max_channels: DEFAULT_CHANNELS
+                .min(max_connections)
+                .min(user.max_files.unwrap_or(u32::MAX))
+                .max(1),
             max_streams_per_file: user.max_streams_per_file.unwrap_or(u32::MAX).max(1),
             max_connections,
             split_floor: self.split_floor(),
@@ -99,11 +106,15 @@ impl Engine {
     /// A new sample of goodput: channels may grow, and the link may have changed.
     pub(super) fn note_rate(&mut self, now: Timestamp, rate: BitRate) {
         let link = self.link.estimate();
-        if self.policy.wants_growth() {
-            let channels = self.decision.as_ref().map_or(0, |d| d.channels());
-            let all_busy = channels >= self.growth.channels() && !self.waiting.is_empty();
-            let settle = (link.rtt * 4).max(SETTLE);
-            self.redecide |= self.growth.on_rate(now, rate, all_busy, settle);
+        if self.policy.allows_growth() {
+            let lanes: u32 = self.lanes.iter().sum();
+            let use_of_lanes = LaneUse {
+                rate,
+                all_busy: !self.waiting.is_empty(),
+                may_double: lanes.saturating_mul(2) <= self.most_lanes(),
+                settle: (link.rtt * 3).max(SETTLE),
+            };
+            self.redecide |= self.growth.on_rate(now, use_of_lanes);
         }
         let moved = self.decided_for.is_none_or(|before| {
             let window = |a: Bytes, b: Bytes| a.as_f64() > b.as_f64() * MATERIAL_CHANGE;
@@ -114,9 +125,14 @@ impl Engine {
         self.redecide |= moved;
     }
 
-    /// Something arrived after a silence: the silence is no sample.
+    /// A stream starts. After a pause of more than a few round trips, what was not delivered during
+    /// the pause says nothing about the link; between two files of a lane it does: it is what the
+    /// lane costs.
     pub(super) fn note_activity(&mut self, now: Timestamp) {
-        if self.streams.is_empty() {
+        let pause = self.link.estimate().rtt * 2 + IDLE;
+        if self.streams.is_empty()
+            && self.idle_since.is_some_and(|since| now.saturating_since(since) > pause)
+        {
             self.link.on_idle(now);
         }
     }
@@ -149,24 +165,53 @@ impl Engine {
         self.recluster_if_due();
         let clusters = self.clusters();
         let link = self.link.estimate();
+        let clusters_are_known = self.sizes.knows_any();
         let observation = Observation {
             link,
             clusters: &clusters,
             limits: self.limits(),
+            is_measured: self.link.was_full() && clusters_are_known,
             delivered: self.totals.delivered,
             energy: self.energy,
             energy_model: &*self.energy_model.0,
         };
         let decision = self.policy.decide(now, &observation);
         self.decided_for = Some(link);
-        let same =
-            self.decision.as_ref().is_some_and(|before| before.allocations == decision.allocations);
-        if !same {
+        if self.decision.as_ref().is_none_or(|before| differ(before, &decision)) {
             self.actions.push(Action::Decided(decision.clone()));
         }
         self.refill = true;
+        self.lanes = self.widened_lanes(&decision, &clusters);
         self.decision = Some(decision);
         self.announce_connections();
+    }
+
+    /// Lanes over all clusters that growth may reach.
+    fn most_lanes(&self) -> u32 {
+        self.limits().max_connections.min(self.config.limits.max_files.unwrap_or(u32::MAX))
+    }
+
+    /// Lanes of each allocation, as often as growth says. Where files are too small for the range streams that were planned
+    /// for them, the connections that are left bring further files, as far as channels go.
+    fn widened_lanes(&self, decision: &Decision, clusters: &[Cluster]) -> Vec<u32> {
+        let (link, limits) = (self.link.estimate(), self.limits());
+        let factor = self.growth.factor();
+        let most = if factor == 1 { decision.max_channels } else { self.most_lanes() };
+        let mut spare = most.saturating_sub(decision.channels());
+        let widen = |allocation: &Allocation| {
+            let planned = allocation.parameters;
+            let Some(cluster) = clusters.iter().find(|c| c.classes == allocation.classes) else {
+                return planned.concurrency;
+            };
+            let usable =
+                params::usable_parallelism(cluster, &link, &limits).min(planned.parallelism);
+            let lanes = planned.connections().div_ceil(usable.max(1)).max(planned.concurrency);
+            let extra = lanes.saturating_mul(factor).saturating_sub(planned.concurrency);
+            let extra = extra.min(spare);
+            spare -= extra;
+            planned.concurrency + extra
+        };
+        decision.allocations.iter().map(widen).collect()
     }
 
     /// Clusters waiting files anew when the boundaries have moved or sizes were learnt. The latter
@@ -219,4 +264,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether two decisions differ in lanes or streams. Pipelining follows the mean size of what is
+/// left and moves with every file.
+fn differ(a: &Decision, b: &Decision) -> bool {
+    let shape = |d: &Decision| -> Vec<_> {
+        let of = |a: &Allocation| (a.classes, a.parameters.concurrency, a.parameters.parallelism);
+        d.allocations.iter().map(of).collect()
+    };
+    shape(a) != shape(b)
 }

@@ -8,13 +8,13 @@ use super::event::{Action, Existing, Failure, FileId, Head, Opened, Outcome};
 use super::file::{OpenedAs, State};
 use super::{Engine, OriginId};
 use crate::ErrorKind;
-use crate::connection::Protocol;
+use crate::connection::{Protocol, shown};
 
 /// A server whose file changes more often than this during one run is given up.
 const MOST_RESTARTS: u32 = 3;
 
 impl Engine {
-    pub(super) fn on_opened(&mut self, now: Timestamp, file: FileId, opened: Opened) {
+    pub(super) fn on_opened(&mut self, file: FileId, opened: Opened) {
         let entry = &mut self.files[file.index()];
         if entry.state != State::Opening {
             // It can also turn out later that it can't be written.
@@ -40,7 +40,6 @@ impl Engine {
             Opened::Verified { size } => self.keep_existing(file, size),
             Opened::Failed(failure) => self.give_up(file, failure),
         }
-        self.note_activity(now);
     }
 
     pub(super) fn on_head(&mut self, now: Timestamp, stream: StreamId, head: Head) {
@@ -69,9 +68,7 @@ impl Engine {
         self.move_to(file, class, answered_by);
         let entry = &mut self.files[file.index()];
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
-            let same =
-                head.total == Some(existing.size) && same_second(existing.modified, head.modified);
-            if same {
+            if existing.is_version(head.total, head.modified) {
                 self.keep_existing(file, existing.size);
                 return;
             }
@@ -166,7 +163,7 @@ impl Engine {
                 let unfinished = in_flight.and_then(|s| s.remaining()).is_some_and(|left| left > 0);
                 if unfinished {
                     let message =
-                        format!("{}: the body ended early", self.files[file.index()].url());
+                        format!("{}: the body ended early", shown(self.files[file.index()].url()));
                     self.on_failure(now, ended, Failure::new(ErrorKind::ShortBody, message));
                     return;
                 }
@@ -174,7 +171,8 @@ impl Engine {
             Outcome::NotModified => {
                 let entry = &self.files[file.index()];
                 let Some(OpenedAs::Existing(existing)) = entry.opened else {
-                    let message = format!("{}: 304 for a file that is not there", entry.url());
+                    let message =
+                        format!("{}: found unchanged and is not there", shown(entry.url()));
                     self.on_failure(now, ended, Failure::new(ErrorKind::Protocol, message));
                     return;
                 };
@@ -192,9 +190,6 @@ impl Engine {
             }
         }
         self.finish_if_complete(file);
-        if self.streams.is_empty() {
-            self.link.on_idle(now);
-        }
     }
 
     /// A server that said it takes ranges answered one with the whole file: no more range streams
@@ -228,7 +223,7 @@ impl Engine {
         if entry.restarts > MOST_RESTARTS {
             let message = format!(
                 "{}: the server's file keeps changing while it is read; try again later",
-                entry.spec.url
+                shown(&entry.spec.url)
             );
             self.give_up(file, Failure::new(ErrorKind::Changed, message));
             return;
@@ -299,7 +294,8 @@ fn size_conflict(listed: Option<u64>, stated: Option<u64>, url: &url::Url) -> Op
     let (listed, stated) = (listed?, stated?);
     (listed != stated).then(|| {
         let message = format!(
-            "{url}: the list says {listed} bytes, the server has {stated}; update the list"
+            "{}: the list says {listed} bytes, the server has {stated}; update the list",
+            shown(url)
         );
         Failure::new(ErrorKind::Checksum, message)
     })
@@ -312,12 +308,4 @@ fn differs(name: &str, existing: Existing, total: Option<u64>) -> Failure {
         existing.size
     );
     Failure::new(ErrorKind::Exists, message)
-}
-
-/// HTTP dates have whole seconds; file systems have finer ones.
-fn same_second(a: Option<std::time::SystemTime>, b: Option<std::time::SystemTime>) -> bool {
-    let seconds = |time: Option<std::time::SystemTime>| {
-        time.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()).map(|d| d.as_secs())
-    };
-    matches!((seconds(a), seconds(b)), (Some(a), Some(b)) if a == b)
 }

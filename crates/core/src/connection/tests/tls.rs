@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use http::Version;
+use http::{Request, Version};
+use hyper::body::Incoming;
 use rustls::pki_types::PrivateKeyDer;
+use rustls::server::WebPkiClientVerifier;
 
 use super::server::{Server, text};
 use super::*;
@@ -16,19 +18,39 @@ pub(super) struct Secure {
 
 impl Secure {
     pub(super) async fn new(alpn: &[&str]) -> Self {
-        let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
+        Self::start(alpn, 4096, false).await
+    }
+
+    /// A server whose certificate is valid until the year `valid` and which may want one of its clients.
+    async fn start(alpn: &[&str], valid: i32, wants_certificate: bool) -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut parameters = rcgen::CertificateParams::new(["a.test".to_owned()]).unwrap();
+        parameters.not_after = rcgen::date_time_ymd(valid, 1, 1);
+        let certificate = parameters.self_signed(&key).unwrap();
         let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("ca.pem"), made.cert.pem()).unwrap();
-        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        fs::write(directory.path().join("ca.pem"), certificate.pem()).unwrap();
+        fs::write(directory.path().join("key.pem"), key.serialize_pem()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate.der().clone()).unwrap();
+        let clients =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let clients = if wants_certificate {
+            clients.build().unwrap()
+        } else {
+            WebPkiClientVerifier::no_client_auth()
+        };
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
+            .with_client_cert_verifier(clients)
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::Pkcs8(key.serialize_der().into()),
+            )
             .unwrap();
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let handler = |request: http::Request<hyper::body::Incoming>| {
+        let handler = |request: Request<Incoming>| {
             let response = text(request.uri().path());
             Box::pin(async move { response }) as _
         };
@@ -95,6 +117,33 @@ fn a_certificate_must_be_known_and_for_the_name() {
         let tls = TlsOptions { insecure: true, ..TlsOptions::default() };
         let insecure = secure.client(HttpConfig { tls, ..HttpConfig::default() });
         assert_eq!(insecure.text("https://b.test/y").await, "/y");
+    });
+}
+
+#[test]
+fn an_expired_certificate_is_called_that() {
+    run(async {
+        let secure = Secure::start(&[], 2020, false).await;
+        let trusting = secure.trusting(ProtocolChoice::Auto);
+        let error = trusting.get("https://a.test/").await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Tls);
+        assert!(error.message().contains("has expired"), "{}", error.message());
+    });
+}
+
+#[test]
+fn a_client_certificate_is_shown_to_who_wants_one() {
+    run(async {
+        let secure = Secure::start(&[], 4096, true).await;
+        let file = |name: &str| secure.directory.path().join(name);
+        let mut tls = TlsOptions { insecure: true, ..TlsOptions::default() };
+        let anonymous = secure.client(HttpConfig { tls: tls.clone(), ..HttpConfig::default() });
+        let error = anonymous.get("https://a.test/").await.err().unwrap();
+        assert!(error.message().contains("--cert FILE --key FILE"), "{}", error.message());
+
+        tls.client_certificate = Some((file("ca.pem"), file("key.pem")));
+        let known = secure.client(HttpConfig { tls, ..HttpConfig::default() });
+        assert_eq!(known.text("https://a.test/x").await, "/x");
     });
 }
 

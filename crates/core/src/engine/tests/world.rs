@@ -612,8 +612,8 @@ impl World {
         let Some(remote) = self.hosts[answering].files.get(path).copied() else {
             return Verdict::Failed(ErrorKind::NotFound, None);
         };
-        let since = live.fetch.if_modified_since.filter(|_| !host.always_sends_bodies);
-        if since.is_some_and(|since| since >= remote.modified()) {
+        let existing = live.fetch.existing.filter(|_| !host.always_sends_bodies);
+        if existing.is_some_and(|it| it.is_version(Some(remote.size), Some(remote.modified()))) {
             return Verdict::Ended(Outcome::NotModified);
         }
         if let Some(range) = &live.fetch.range {

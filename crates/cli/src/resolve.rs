@@ -1,0 +1,243 @@
+//! From flags to the types of pelton-core: what the values mean together.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use pelton_algos::limits::RetryConfig;
+use pelton_algos::link::LinkConfig;
+use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE};
+use pelton_core::catalog::{self, FileSpec, Globs, WalkOptions};
+use pelton_core::connection::{
+    AddressFamily, Cookies, HttpConfig, Netrc, ProtocolChoice, Proxies, TcpConnector, TlsOptions,
+};
+use pelton_core::engine::{EngineConfig, UserLimits};
+use pelton_core::{ClientBuilder, Input, Result};
+use pelton_power::{Modelled, ModelledConfig, NetworkEnergyModel, Radio};
+use url::Url;
+
+use crate::args::{
+    EnergyArgs, HttpArgs, InputArgs, MeterName, PolicyName, RetryArgs, TuningArgs, WalkArgs,
+};
+use crate::exit::usage;
+use crate::{exit, route};
+
+/// What is to be fetched.
+pub(crate) fn inputs(args: &InputArgs) -> Result<Vec<Input>> {
+    if args.urls.is_empty() && args.input_file.is_empty() {
+        return Err(usage("no URL: give one, or a list of them with -i FILE (see --help)"));
+    }
+    if args.input_file.iter().filter(|path| is_standard(path)).count() > 1 {
+        return Err(usage("-i -: standard input can only be read once"));
+    }
+    let base = args.base_url.as_deref().map(parse_url).transpose()?;
+    let mut inputs = Vec::with_capacity(args.urls.len());
+    for url in &args.urls {
+        inputs.push(parse_url(url)?.into());
+    }
+    for path in &args.input_file {
+        inputs.extend(read_list(path, base.as_ref())?.into_iter().map(listed));
+    }
+    Ok(inputs)
+}
+
+/// Whether `path` is how people write standard input or output.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn parse_url(text: &str) -> Result<Url> {
+    Url::parse(text)
+        .map_err(|error| usage(format!("{text:?} is no URL ({error}): write https://host/path")))
+}
+
+fn read_list(path: &Path, base: Option<&Url>) -> Result<Vec<FileSpec>> {
+    let (name, text) = if is_standard(path) {
+        let mut text = String::new();
+        let read = io::stdin().read_to_string(&mut text);
+        ("standard input".to_owned(), read.map(|_| text))
+    } else {
+        (path.display().to_string(), fs::read_to_string(path))
+    };
+    let text = text.map_err(|error| exit::io(&name, error))?;
+    catalog::parse_list(&text, base).map_err(|error| error.prefixed(&name))
+}
+
+/// An entry of a list. Like a URL on the command line, one that ends in `/` is a directory listing.
+fn listed(spec: FileSpec) -> Input {
+    let is_plain = FileSpec::from_url(spec.url.clone()).is_ok_and(|plain| plain == spec);
+    if is_plain && spec.url.path().ends_with('/') { spec.url.into() } else { spec.into() }
+}
+
+/// The only file among `inputs`, for flags that make sense for one file alone.
+pub(crate) fn only_file(inputs: Vec<Input>, flag: &str) -> Result<FileSpec> {
+    let [input] = <[Input; 1]>::try_from(inputs).map_err(|inputs| {
+        usage(format!("{flag} is for one URL, and there are {}", inputs.len()))
+    })?;
+    let url = match input {
+        Input::File(spec) => return Ok(*spec),
+        Input::Url(url) => url,
+        Input::Text(text) => parse_url(&text)?,
+    };
+    if url.path().ends_with('/') {
+        return Err(usage(format!("{flag} is for one file, and {url} is a directory listing")));
+    }
+    FileSpec::from_url(url)
+}
+
+/// The directory and the name of a file at `path`.
+pub(crate) fn directory_and_name(path: &Path) -> Result<(PathBuf, String)> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let (Some(directory), Some(name)) = (path.parent(), name) else {
+        return Err(usage(format!("-o {}: no name of a file", path.display())));
+    };
+    Ok((directory.to_owned(), catalog::relative_name(name)?))
+}
+
+/// What of a tree is wanted.
+pub(crate) fn walk(args: &WalkArgs) -> Result<WalkOptions> {
+    Ok(WalkOptions {
+        recursive: args.recursive,
+        depth: args.depth,
+        include: Globs::parse(&args.include)?,
+        exclude: Globs::parse(&args.exclude)?,
+    })
+}
+
+/// How servers are reached.
+pub(crate) fn connector(http: &HttpArgs, retry: &RetryArgs) -> TcpConnector {
+    let family = match (http.ipv4, http.ipv6) {
+        (true, _) => AddressFamily::V4,
+        (_, true) => AddressFamily::V6,
+        _ => AddressFamily::Any,
+    };
+    let connect_to = http.connect_to.clone();
+    TcpConnector { connect_to, family, connect_timeout: retry.connect_timeout }
+}
+
+/// How HTTP is spoken.
+pub(crate) fn http(http: &HttpArgs, retry: &RetryArgs) -> Result<HttpConfig> {
+    let defaults = HttpConfig::default();
+    Ok(HttpConfig {
+        user_agent: http.user_agent.clone().unwrap_or(defaults.user_agent),
+        headers: http.header.clone(),
+        user: http.user.clone(),
+        netrc: netrc(http)?,
+        cookies: match &http.cookie_file {
+            Some(path) => read(path, Cookies::parse)?,
+            None => Cookies::default(),
+        },
+        proxies: proxies(http),
+        tls: tls(http)?,
+        protocol: match (http.http1, http.http2, http.http2_prior_knowledge) {
+            (true, ..) => ProtocolChoice::Http1,
+            (_, true, _) => ProtocolChoice::Http2,
+            (.., true) => ProtocolChoice::Http2PriorKnowledge,
+            _ => ProtocolChoice::Auto,
+        },
+        max_redirects: http.max_redirs,
+        connect_timeout: retry.connect_timeout,
+        ..defaults
+    })
+}
+
+fn netrc(http: &HttpArgs) -> Result<Netrc> {
+    match &http.netrc {
+        None => Ok(Netrc::default()),
+        Some(Some(path)) => read(path, Netrc::parse),
+        Some(None) => {
+            let home = std::env::home_dir()
+                .ok_or_else(|| usage("--netrc: there is no home directory; use --netrc=FILE"))?;
+            read(&home.join(".netrc"), Netrc::parse)
+        }
+    }
+}
+
+/// Reads the file at `path` and parses it; the parser is told its name.
+fn read<T>(path: &Path, parse: impl Fn(&str, &str) -> Result<T>) -> Result<T> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| exit::io(&name, error))?;
+    parse(&text, &name)
+}
+
+fn proxies(http: &HttpArgs) -> Proxies {
+    match (&http.proxy, &http.noproxy) {
+        (_, Some(except)) if except.trim() == "*" => Proxies::Direct,
+        (Some(url), _) if url.is_empty() => Proxies::Direct,
+        (Some(url), except) => Proxies::Explicit { url: url.clone(), except: except.clone() },
+        (None, except) => Proxies::Environment { except: except.clone() },
+    }
+}
+
+fn tls(http: &HttpArgs) -> Result<TlsOptions> {
+    let client_certificate = match (&http.cert, &http.key) {
+        (Some(cert), key) => Some((cert.clone(), key.as_ref().unwrap_or(cert).clone())),
+        (None, Some(_)) => return Err(usage("--key is the key of --cert, which is missing")),
+        (None, None) => None,
+    };
+    let (extra_ca, insecure) = (http.cacert.clone(), http.insecure);
+    Ok(TlsOptions { extra_ca, insecure, client_certificate })
+}
+
+/// Ceilings, hints and retries.
+pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) -> EngineConfig {
+    let defaults = RetryConfig::default();
+    let per_origin = if tuning.polite { 1 } else { tuning.max_connection_per_server.get() };
+    EngineConfig {
+        limits: UserLimits {
+            max_files: tuning.max_concurrent_downloads.map(Into::into),
+            max_streams_per_file: tuning.split.map(Into::into),
+            max_connections_per_origin: per_origin,
+            max_connections: tuning.max_total_connections.get(),
+            split_floor: tuning.min_split_size,
+        },
+        link: LinkConfig {
+            bandwidth_hint: tuning.bandwidth,
+            rtt_hint: tuning.rtt,
+            ..LinkConfig::default()
+        },
+        retry: RetryConfig {
+            attempts: if retry.tries == 0 { u32::MAX } else { retry.tries },
+            first_delay: retry.retry_wait,
+            longest_delay: defaults.longest_delay.max(retry.retry_wait),
+            ..defaults
+        },
+        stall_timeout: retry.timeout,
+        overwrite,
+        // Clients that failed together must not return together: each run has its own seed.
+        seed: RandomState::new().build_hasher().finish(),
+        ..EngineConfig::default()
+    }
+}
+
+/// `builder` with the policy that was asked for.
+pub(crate) fn policy(builder: ClientBuilder, tuning: &TuningArgs) -> ClientBuilder {
+    let exactly = |number: Option<std::num::NonZeroU32>| number.map_or(1, Into::into);
+    match tuning.policy {
+        PolicyName::Lowe => builder.policy(LowE),
+        PolicyName::Hat => builder.policy(Hat),
+        PolicyName::Eht => builder.policy(Eht::default()),
+        PolicyName::Fixed => builder.policy(Fixed::new(FixedConfig {
+            concurrency: exactly(tuning.max_concurrent_downloads),
+            parallelism: exactly(tuning.split),
+            ..FixedConfig::default()
+        })),
+    }
+}
+
+/// `builder` with the meter and the model that were asked for.
+pub(crate) fn energy(builder: ClientBuilder, args: &EnergyArgs) -> ClientBuilder {
+    let wireless = || if route::is_wireless() { Radio::Wifi } else { Radio::None };
+    let radio = args.radio.unwrap_or_else(wireless).profile();
+    let config = ModelledConfig { radio, ..ModelledConfig::default() };
+    let builder = builder.energy_model(NetworkEnergyModel::new(config.clone()));
+    match args.power_meter {
+        MeterName::None => builder.no_meter(),
+        MeterName::Auto | MeterName::Model => builder.meter(Modelled::new(config)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! The runtime of the command, and the signals that stop it.
+
+use std::io;
+use std::sync::Arc;
+
+use pelton_core::{Canceller, Result};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::exit;
+
+/// A runtime to wait in: the work is done on a thread of pelton-core's.
+pub(crate) fn runtime() -> Result<Runtime> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| exit::io("the runtime can't start", error))
+}
+
+/// Listens for the signals that ask to stop, until it is dropped: the first cancels the run, the
+/// second ends the process at once.
+pub(crate) struct Interrupt {
+    noticed: Arc<Notify>,
+    task: AbortHandle,
+}
+
+impl Interrupt {
+    /// Cancels with `canceller`.
+    pub(crate) fn listen(canceller: Canceller) -> Result<Self> {
+        let signals = Signals::new();
+        let mut signals = signals.map_err(|error| exit::io("signals can't be caught", error))?;
+        let noticed = Arc::new(Notify::new());
+        let notify = Arc::clone(&noticed);
+        let task = tokio::spawn(async move {
+            signals.next().await;
+            canceller.cancel();
+            notify.notify_one();
+            signals.next().await;
+            std::process::exit(i32::from(exit::INTERRUPTED));
+        });
+        Ok(Self { noticed, task: task.abort_handle() })
+    }
+
+    /// Ends once when the first signal has come.
+    pub(crate) async fn noticed(&self) {
+        self.noticed.notified().await;
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { interrupt, terminate })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    #[expect(clippy::unnecessary_wraps, reason = "it has the form of the one for unix")]
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
+        // Without a handler the signal ends the process, which is what is wanted then.
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

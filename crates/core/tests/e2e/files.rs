@@ -1,0 +1,283 @@
+//! What is there already, and what can't be written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use pelton_core::catalog::{Digest, FileSpec};
+use pelton_core::engine::EngineConfig;
+use pelton_core::sink::Allocation;
+use pelton_core::{Client, ErrorKind};
+use pelton_lab::content::VirtualFile;
+use pelton_lab::origin::scripted::{Reply, Scripted};
+use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig};
+use pelton_lab::sets;
+
+use crate::support::servers::{Nginx, Python};
+use crate::support::{
+    assert_holds, builder, by_last_part, by_path, client, engine, file, names, policies,
+    recursively, run, tree,
+};
+
+fn wanted() -> VirtualFile {
+    VirtualFile::new("/f", 300_000, 1)
+}
+
+fn start() -> Origin {
+    Origin::start(OriginConfig { files: vec![wanted()], ..OriginConfig::default() }).unwrap()
+}
+
+fn overwriting() -> Client {
+    builder().engine(EngineConfig { overwrite: true, ..engine() }).build().unwrap()
+}
+
+fn spec(origin: &Origin) -> FileSpec {
+    FileSpec::from_url(origin.url("/f").parse().unwrap()).unwrap()
+}
+
+fn digest_of(file: &VirtualFile) -> Digest {
+    let hex: String = file.sha256().iter().map(|byte| format!("{byte:02x}")).collect();
+    Digest::parse(&format!("sha-256={hex}")).unwrap()
+}
+
+/// Puts a file under the final name, as another program might.
+fn place(directory: &Path, content: &[u8], modified: SystemTime) -> PathBuf {
+    let path = directory.join("f");
+    fs::write(&path, content).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    path
+}
+
+#[test]
+fn a_second_run_fetches_nothing() {
+    let files = sets::demo_mixed(1);
+    let Some(nginx) = Nginx::start(&files) else { return };
+    let out = tempfile::tempdir().unwrap();
+    let client = client();
+    let again = || {
+        let download = client.download([nginx.http1()]).walk(recursively());
+        run(download.into_dir(out.path()))
+    };
+    assert!(again().is_complete());
+    let fetched = nginx.access_log().lines().filter(|line| line.contains(" GET ")).count();
+    let report = again();
+    assert!(report.is_complete());
+    assert!(report.files.iter().all(|file| file.ok && file.already_there));
+    assert_eq!(report.summary.bytes, 0);
+    assert_eq!(report.summary.files_done, files.len() as u64);
+    let listings = 4;
+    let now = nginx.access_log().lines().filter(|line| line.contains(" GET ")).count();
+    assert_eq!(now, fetched + listings);
+    assert_holds(out.path(), &files, by_path);
+}
+
+#[test]
+fn what_is_there_and_the_servers_is_kept() {
+    let origin = start();
+    let out = tempfile::tempdir().unwrap();
+    let content = wanted().bytes(0..wanted().size);
+    // File systems have finer times than HTTP.
+    place(out.path(), &content, wanted().modified() + Duration::from_millis(300));
+    let report = run(client().download([origin.url("/f")]).into_dir(out.path()));
+    assert!(report.is_complete());
+    assert!(file(&report, "f").already_there);
+    assert_eq!(file(&report, "f").bytes, wanted().size);
+    assert_eq!(origin.bytes_sent(), 0);
+}
+
+#[test]
+fn what_is_there_and_differs_is_kept_and_said() {
+    let right = wanted().bytes(0..wanted().size);
+    let day = Duration::from_secs(86_400);
+    let modified = wanted().modified();
+    for (what, content, modified) in [
+        ("shorter", &right[1..], modified),
+        ("older", &right[..], modified - day),
+        ("newer", &right[..], modified + day),
+        ("newer and shorter", b"mine".as_slice(), modified + day),
+        ("empty", b"".as_slice(), modified),
+    ] {
+        let files = [wanted()];
+        let origin = start();
+        let nginx = Nginx::start(&files).map(|nginx| (nginx.http1(), Some(nginx)));
+        let python = Python::start(&files).map(|python| (python.url(), Some(python)));
+        let urls = [
+            Some(origin.url("/f")),
+            nginx.as_ref().map(|(url, _)| format!("{url}f")),
+            python.as_ref().map(|(url, _)| format!("{url}f")),
+        ];
+        for url in urls.into_iter().flatten() {
+            let out = tempfile::tempdir().unwrap();
+            let path = place(out.path(), content, modified);
+            let report = run(client().download([url.as_str()]).into_dir(out.path()));
+            let error = file(&report, "f").error.clone().expect("it is no success");
+            assert_eq!(error.kind, "exists", "{what} {url}: {}", error.message);
+            assert_eq!(report.summary.exit_code, ErrorKind::Exists.exit_code());
+            assert!(error.message.contains("--overwrite"), "{}", error.message);
+            assert_eq!(fs::read(&path).unwrap(), content);
+            assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), modified);
+            assert_eq!(names(out.path()).len(), 1);
+
+            let report = run(overwriting().download([url.as_str()]).into_dir(out.path()));
+            assert!(report.is_complete(), "{what} {url}");
+            assert_holds(out.path(), &files, by_last_part);
+        }
+    }
+}
+
+#[test]
+fn a_digest_tells_what_is_there() {
+    let origin = start();
+    let out = tempfile::tempdir().unwrap();
+    let mut spec = spec(&origin);
+    spec.digest = Some(digest_of(&wanted()));
+    let report = run(client().download([spec.clone()]).into_dir(out.path()));
+    assert!(report.is_complete());
+    let hex = digest_of(&wanted()).to_string();
+    assert_eq!(file(&report, "f").digest.as_deref(), Some(hex.as_str()));
+    let sent = origin.requests();
+
+    // The digest decides, not the date; the server need not be asked.
+    place(out.path(), &wanted().bytes(0..wanted().size), SystemTime::now());
+    let report = run(client().download([spec.clone()]).into_dir(out.path()));
+    assert!(report.is_complete() && file(&report, "f").already_there);
+    assert_eq!(origin.requests(), sent);
+
+    // Another content of the same size and date.
+    let other = VirtualFile::new("/f", wanted().size, 99);
+    place(out.path(), &other.bytes(0..other.size), wanted().modified());
+    let report = run(client().download([spec.clone()]).into_dir(out.path()));
+    assert_eq!(report.summary.exit_code, ErrorKind::Exists.exit_code());
+    let report = run(overwriting().download([spec]).into_dir(out.path()));
+    assert!(report.is_complete());
+    assert_holds(out.path(), &[wanted()], by_last_part);
+}
+
+#[test]
+fn overwriting_keeps_the_old_file_until_the_new_one_is_whole() {
+    let origin = start();
+    let out = tempfile::tempdir().unwrap();
+    let path = place(out.path(), b"old", SystemTime::now());
+    let mut spec = spec(&origin);
+    spec.digest = Some(digest_of(&VirtualFile::new("/f", 1, 1)));
+    let report = run(overwriting().download([spec]).into_dir(out.path()));
+    assert_eq!(report.summary.exit_code, ErrorKind::Checksum.exit_code());
+    assert_eq!(fs::read(path).unwrap(), b"old");
+    assert_eq!(names(out.path()).len(), 1);
+}
+
+#[test]
+fn a_server_that_refuses_head_is_asked_with_get() {
+    let origin = Scripted::start(|request| {
+        let file = wanted();
+        if request.head.starts_with("HEAD") {
+            return Reply::status("405 Method Not Allowed").field("Content-Length", 0);
+        }
+        Reply::status("200 OK")
+            .field("Content-Length", file.size)
+            .field("Last-Modified", httpdate::fmt_http_date(file.modified()))
+            .body(file.bytes(0..file.size))
+    })
+    .unwrap();
+    let out = tempfile::tempdir().unwrap();
+    place(out.path(), &wanted().bytes(0..wanted().size), wanted().modified());
+    let report = run(client().download([origin.url("/f")]).into_dir(out.path()));
+    assert!(report.is_complete() && file(&report, "f").already_there, "{:?}", report.files);
+}
+
+#[test]
+fn every_way_to_set_space_aside() {
+    let files = sets::demo_mixed(2);
+    for allocation in [Allocation::None, Allocation::Truncate, Allocation::Reserve] {
+        for hide_length in [false, true] {
+            let origin = Origin::start(OriginConfig {
+                files: files.clone(),
+                behaviour: OriginBehaviour { hide_length, ..OriginBehaviour::default() },
+                ..OriginConfig::default()
+            })
+            .unwrap();
+            let out = tempfile::tempdir().unwrap();
+            let download = client().download([origin.url("/")]).walk(recursively());
+            let report = run(download.allocation(allocation).fsync(true).into_dir(out.path()));
+            assert!(report.is_complete());
+            assert_holds(out.path(), &files, by_path);
+        }
+    }
+}
+
+#[test]
+fn the_longest_names() {
+    let name = format!("{}ä.bin", "n".repeat(249));
+    let files = [VirtualFile::new(format!("/{name}"), 100_000, 1)];
+    assert_eq!(name.len(), 255);
+    let origin =
+        Origin::start(OriginConfig { files: files.to_vec(), ..OriginConfig::default() }).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let report = run(client().download([origin.url("/")]).into_dir(out.path()));
+    assert!(report.is_complete(), "{:?}", report.files);
+    assert_holds(out.path(), &files, by_last_part);
+}
+
+/// A small file system of its own.
+struct Tmpfs(tempfile::TempDir);
+
+impl Tmpfs {
+    /// Nothing where this user may not mount.
+    fn mount(size: &str) -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "pelton-test"])
+            .arg(directory.path())
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            eprintln!("skipped: no tmpfs can be mounted by this user");
+        }
+        mounted.then_some(Self(directory))
+    }
+
+    fn grow(&self, size: &str) {
+        let mut remount = Command::new("mount");
+        remount.args(["-o", &format!("remount,size={size}")]).arg(self.0.path());
+        assert!(remount.status().unwrap().success());
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk() {
+    let files = [VirtualFile::new("/fits", 100_000, 1), VirtualFile::new("/large", 3_000_000, 2)];
+    for allocation in [Allocation::None, Allocation::Reserve] {
+        for (policy, builder) in policies() {
+            let Some(disk) = Tmpfs::mount("1m") else { return };
+            let origin =
+                Origin::start(OriginConfig { files: files.to_vec(), ..OriginConfig::default() })
+                    .unwrap();
+            let urls = files.iter().map(|file| origin.url(&file.path));
+            let client = builder.build().unwrap();
+            let out = disk.0.path().join("out");
+            let report = run(client.download(urls).allocation(allocation).into_dir(&out));
+            let error = file(&report, "large").error.clone().unwrap();
+            assert_eq!(error.kind, "disk_full", "{policy}: {}", error.message);
+            assert!(error.message.contains(out.to_str().unwrap()), "{}", error.message);
+            assert!(!error.message.contains('\n'));
+            assert_eq!(report.summary.exit_code, ErrorKind::DiskFull.exit_code());
+            assert!(!names(&out).contains("large"), "{policy}");
+            if allocation == Allocation::Reserve {
+                assert_eq!(tree(&out).keys().collect::<Vec<_>>(), ["fits"], "{policy}");
+            }
+            // What is left of it must not keep a rerun with more room from its end.
+            disk.grow("8m");
+            let urls = files.iter().map(|file| origin.url(&file.path));
+            let report = run(client.download(urls).into_dir(&out));
+            assert!(report.is_complete(), "{policy}: {:?}", report.files);
+            assert_holds(&out, &files, by_last_part);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Servers that break promises: what can be mended is mended, what can't is said, and wrong bytes
+//! never come under a final name.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use pelton_core::engine::EngineConfig;
+use pelton_core::{Client, ErrorKind, Report};
+use pelton_lab::content::VirtualFile;
+use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
+use tempfile::TempDir;
+
+use crate::support::{builder, client, engine, file, four_by_four, names, run, tree, try_run};
+
+const SIZE: u64 = 1_000_000;
+
+fn content() -> VirtualFile {
+    VirtualFile::new("/f", SIZE, 1)
+}
+
+fn bytes() -> Vec<u8> {
+    content().bytes(0..SIZE)
+}
+
+/// Four range streams a file.
+fn splitting() -> Client {
+    builder().policy(four_by_four()).build().unwrap()
+}
+
+/// First and last byte that a request asks for.
+fn range(request: &RawRequest) -> Option<(u64, u64)> {
+    let (first, last) = request.field("range")?.strip_prefix("bytes=")?.split_once('-')?;
+    Some((first.parse().unwrap(), last.parse().unwrap()))
+}
+
+/// The head of a 200 that promises ranges.
+fn whole(version: &VirtualFile) -> Reply {
+    Reply::status("200 OK")
+        .field("Content-Length", version.size)
+        .field("Accept-Ranges", "bytes")
+        .field("ETag", version.etag())
+}
+
+/// A 206 as it should be, without its body.
+fn part(version: &VirtualFile, first: u64, last: u64) -> Reply {
+    Reply::status("206 Partial Content")
+        .field("Content-Length", last - first + 1)
+        .field("Content-Range", format!("bytes {first}-{last}/{}", version.size))
+        .field("ETag", version.etag())
+}
+
+/// An honest answer.
+fn honest(version: &VirtualFile, request: &RawRequest) -> Reply {
+    match range(request) {
+        None => whole(version).body(version.bytes(0..version.size)),
+        Some((first, last)) => part(version, first, last).body(version.bytes(first..last + 1)),
+    }
+}
+
+fn serve(script: impl Fn(&RawRequest) -> Reply + Send + Sync + 'static) -> Scripted {
+    Scripted::start(script).unwrap()
+}
+
+fn get(client: &Client, server: &Scripted) -> (Report, TempDir) {
+    let out = tempfile::tempdir().unwrap();
+    let report = run(client.download([server.url("/f")]).into_dir(out.path()));
+    (report, out)
+}
+
+fn assert_arrives(client: &Client, server: &Scripted, expected: &[u8]) -> Report {
+    let (report, out) = get(client, server);
+    assert!(report.is_complete(), "{:?}", file(&report, "f").error);
+    assert_eq!(names(out.path()), ["f".to_owned()].into());
+    assert!(tree(out.path())["f"] == expected, "other bytes");
+    report
+}
+
+/// Asserts that it fails, and that nothing has the final name. Returns the message.
+fn assert_fails(client: &Client, server: &Scripted, kind: ErrorKind) -> String {
+    let (report, out) = get(client, server);
+    let error = file(&report, "f").error.clone().expect("it fails");
+    assert_eq!(error.kind, kind.name(), "{}", error.message);
+    assert_eq!(report.summary.exit_code, kind.exit_code());
+    assert!(error.message.contains(&server.url("/f")), "{}", error.message);
+    assert!(!error.message.contains('\n'), "{}", error.message);
+    assert!(!names(out.path()).contains("f"));
+    error.message
+}
+
+#[test]
+fn fewer_bytes_than_promised() {
+    let server =
+        serve(|_| Reply::status("200 OK").field("Content-Length", 100).body("abc").close());
+    let message = assert_fails(&client(), &server, ErrorKind::ShortBody);
+    assert!(message.contains("after 3 attempts"), "{message}");
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn more_bytes_than_promised() {
+    let server = serve(|_| Reply::status("200 OK").field("Content-Length", 3).body("abcdef"));
+    assert_arrives(&client(), &server, b"abc");
+}
+
+#[test]
+fn a_body_that_breaks_off_is_continued_where_it_broke() {
+    let server = serve(|request| match request.number {
+        0 => whole(&content()).body(content().bytes(0..600_000)).close(),
+        _ => honest(&content(), request),
+    });
+    let report = assert_arrives(&client(), &server, &bytes());
+    assert_eq!(report.summary.retries, 1);
+    assert!(server.requests().iter().skip(1).all(|request| range(request).is_some()));
+    assert_eq!(report.summary.bytes, SIZE, "no byte twice");
+}
+
+#[test]
+fn a_reset_in_the_middle_of_each_stream() {
+    let broken = AtomicUsize::new(0);
+    let server = serve(move |request| match range(request) {
+        None => whole(&content()).body(content().bytes(0..200_000)).reset(),
+        Some((first, last)) if broken.fetch_add(1, Ordering::Relaxed) < 4 && last - first > 10 => {
+            part(&content(), first, last).body(content().bytes(first..first + 10)).close()
+        }
+        Some(_) => honest(&content(), request),
+    });
+    assert_arrives(&splitting(), &server, &bytes());
+}
+
+#[test]
+fn a_range_that_was_not_asked_for() {
+    let server = serve(|request| match range(request) {
+        None => whole(&content()).body(content().bytes(0..100_000)).close(),
+        Some((first, last)) => {
+            part(&content(), first - 1, last).body(content().bytes(first - 1..last + 1))
+        }
+    });
+    let message = assert_fails(&splitting(), &server, ErrorKind::Protocol);
+    assert!(message.contains("asked for"), "{message}");
+}
+
+#[test]
+fn a_part_without_content_range() {
+    let server = serve(|request| match range(request) {
+        None => whole(&content()).body(content().bytes(0..100_000)).close(),
+        Some((first, last)) => Reply::status("206 Partial Content")
+            .field("Content-Length", last - first + 1)
+            .body(content().bytes(first..last + 1)),
+    });
+    assert_fails(&splitting(), &server, ErrorKind::Protocol);
+}
+
+#[test]
+fn a_part_that_is_shorter_than_asked_for() {
+    // RFC 9110, section 15.3.7: a server may send less than it was asked for.
+    let server = serve(|request| match range(request) {
+        None => honest(&content(), request),
+        Some((first, last)) => {
+            let last = last.min(first + 49_999);
+            part(&content(), first, last).body(content().bytes(first..last + 1))
+        }
+    });
+    assert_arrives(&splitting(), &server, &bytes());
+}
+
+#[test]
+fn the_whole_file_for_a_range() {
+    let server = serve(|_| whole(&content()).body(bytes()));
+    assert_arrives(&splitting(), &server, &bytes());
+}
+
+#[test]
+fn the_whole_file_for_a_range_after_the_first_stream_broke() {
+    let server = serve(|request| match request.number {
+        0 => whole(&content()).body(content().bytes(0..600_000)).close(),
+        _ => whole(&content()).body(bytes()),
+    });
+    assert_arrives(&client(), &server, &bytes());
+}
+
+#[test]
+fn compressed_ranges_are_not_taken() {
+    let server = serve(|request| match range(request) {
+        None => whole(&content()).body(content().bytes(0..100_000)).close(),
+        Some((first, last)) => part(&content(), first, last)
+            .field("Content-Encoding", "gzip")
+            .body(content().bytes(first..last + 1)),
+    });
+    let message = assert_fails(&splitting(), &server, ErrorKind::Protocol);
+    assert!(message.contains("compressed"), "{message}");
+}
+
+#[test]
+fn a_part_where_the_whole_was_asked_for() {
+    let server = serve(|_| part(&content(), 0, 99).body(content().bytes(0..100)));
+    assert_fails(&client(), &server, ErrorKind::Protocol);
+}
+
+#[test]
+fn bodies_without_a_length() {
+    for size in [0, 5, 70_000] {
+        let chunked = serve(move |_| {
+            let mut body = Vec::new();
+            for chunk in content().bytes(0..size).chunks(10_000) {
+                body.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                body.extend_from_slice(chunk);
+                body.extend_from_slice(b"\r\n");
+            }
+            body.extend_from_slice(b"0\r\n\r\n");
+            Reply::status("200 OK").field("Transfer-Encoding", "chunked").body(body)
+        });
+        assert_arrives(&splitting(), &chunked, &content().bytes(0..size));
+        let until_closed =
+            serve(move |_| Reply::status("200 OK").body(content().bytes(0..size)).close());
+        assert_arrives(&splitting(), &until_closed, &content().bytes(0..size));
+    }
+}
+
+#[test]
+fn a_chunked_body_that_breaks_off_starts_anew() {
+    let server = serve(|request| {
+        let reply = Reply::status("200 OK").field("Transfer-Encoding", "chunked");
+        match request.number {
+            0 => reply.body("5\r\nabcde\r\n3\r\nf").close(),
+            _ => reply.body("5\r\nABCDE\r\n3\r\nFGH\r\n0\r\n\r\n"),
+        }
+    });
+    assert_arrives(&client(), &server, b"ABCDEFGH");
+}
+
+#[test]
+fn a_file_that_changes_between_two_requests() {
+    let old = VirtualFile::new("/f", SIZE, 1);
+    for new in [VirtualFile::new("/f", SIZE, 2), VirtualFile::new("/f", SIZE / 2, 3)] {
+        let (old, changed) = (old.clone(), new.clone());
+        let server = serve(move |request| match request.number {
+            0 => whole(&old).body(old.bytes(0..600_000)).close(),
+            _ => match range(request) {
+                Some((first, _)) if first >= changed.size => {
+                    Reply::status("416 Range Not Satisfiable").field("Content-Length", 0)
+                }
+                _ => honest(&changed, request),
+            },
+        });
+        assert_arrives(&client(), &server, &new.bytes(0..new.size));
+    }
+}
+
+#[test]
+fn a_file_that_never_stays_the_same() {
+    let server = serve(|request| {
+        let version = VirtualFile::new("/f", SIZE, request.number as u64);
+        match range(request) {
+            None => whole(&version).body(version.bytes(0..300_000)).close(),
+            Some(_) => honest(&version, request),
+        }
+    });
+    let message = assert_fails(&client(), &server, ErrorKind::Changed);
+    assert!(message.contains("keeps changing"), "{message}");
+}
+
+#[test]
+fn what_is_no_http() {
+    let server = serve(|_| Reply::raw("SSH-2.0-OpenSSH_9.9\r\n").close());
+    assert_fails(&client(), &server, ErrorKind::Protocol);
+    let server = serve(|_| Reply::raw("").close());
+    assert_fails(&client(), &server, ErrorKind::ShortBody);
+}
+
+#[test]
+fn a_listing_that_comes_on_the_second_attempt() {
+    let server = serve(|request| match (request.target(), request.number) {
+        ("/d/", 0) => Reply::status("200 OK").field("Content-Length", 100).body("<html>").close(),
+        ("/d/", 1) => Reply::status("503 Service Unavailable")
+            .field("Retry-After", 0)
+            .field("Content-Length", 0),
+        ("/d/", _) => {
+            let body = "<title>Index of /d/</title><a href=\"f\">f</a>";
+            Reply::status("200 OK").field("Content-Length", body.len()).body(body)
+        }
+        _ => honest(&content(), request),
+    });
+    let out = tempfile::tempdir().unwrap();
+    let report = run(client().download([server.url("/d/")]).into_dir(out.path()));
+    assert!(report.is_complete());
+    assert!(tree(out.path())["f"] == bytes());
+}
+
+#[test]
+fn a_listing_that_never_comes() {
+    let server = serve(|_| Reply::status("200 OK").body("<html>").hang());
+    let config = EngineConfig { stall_timeout: Duration::from_millis(50), ..engine() };
+    let client = builder().engine(config).build().unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let error = try_run(client.download([server.url("/d/")]).into_dir(out.path())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.message().contains(&server.url("/d/")), "{}", error.message());
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn hostile_names_in_a_listing_stay_below_the_directory() {
+    let hrefs = [
+        "../outside",
+        "../../outside",
+        "/outside",
+        "//127.0.0.1:1/outside",
+        "http://127.0.0.1:1/outside",
+        "%2e%2e/outside",
+        "%2e%2e%2foutside",
+        "..%2f..%2foutside",
+        "..%5coutside",
+        "%2foutside",
+        "..",
+        ".",
+        "./good",
+        "a%00b",
+        "a%0ab",
+        "a%0d%0ab",
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+    ];
+    let server = serve(move |request| {
+        let links: String =
+            hrefs.iter().map(|href| format!("<a href=\"{href}\">x</a>\n")).collect();
+        let body = match request.target() {
+            "/d/" => format!("<html><title>Index of /d/</title><pre>{links}</pre></html>"),
+            _ => "ok".to_owned(),
+        };
+        Reply::status("200 OK")
+            .field("Content-Type", "text/html")
+            .field("Content-Length", body.len())
+            .body(body)
+    });
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("a/b/c");
+    let report = run(client().download([server.url("/d/")]).into_dir(&out));
+    assert!(report.is_complete(), "{:?}", report.files);
+    assert_eq!(
+        names(&out),
+        names(home.path()).iter().map(|n| n.replacen("a/b/c/", "", 1)).collect()
+    );
+    assert!(names(home.path()).iter().all(|name| name.starts_with("a/b/c/")));
+    assert!(names(&out).contains("good"));
+    assert!(names(&out).iter().all(|name| !name.contains(char::is_control)));
+}

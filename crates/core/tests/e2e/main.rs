@@ -1,0 +1,13 @@
+//! Downloads through the public API, from real servers and from servers that lie.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics when it fails")]
+
+mod events;
+mod failures;
+mod files;
+mod liars;
+mod matrix;
+mod origins;
+mod own;
+mod resume;
+mod support;

@@ -1,0 +1,285 @@
+//! Runs that stop before their end, and runs that go on where one stopped.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use pelton_algos::units::{BitRate, Bytes};
+use pelton_core::connection::TcpConnector;
+use pelton_core::events::Progress;
+use pelton_core::{Client, ErrorKind, Events, Job, Report, RunEvent};
+use pelton_lab::content::VirtualFile;
+use pelton_lab::link::Link;
+use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig};
+use pelton_lab::shaper::ShapedConnector;
+
+use crate::support::{
+    assert_holds, builder, by_last_part, client, engine, file, four_by_four, names, policies,
+    report_of, run,
+};
+
+const LARGE: u64 = 4_000_000;
+
+fn large() -> VirtualFile {
+    VirtualFile::new("/large", LARGE, 1)
+}
+
+/// Small files and one that takes eight seconds over [`slow_link`].
+fn files() -> Vec<VirtualFile> {
+    let small = (0..10).map(|i| VirtualFile::new(format!("/small-{i}"), 5_000 + i, i + 10));
+    small.chain([large()]).collect()
+}
+
+fn start(files: &[VirtualFile]) -> Origin {
+    Origin::start(OriginConfig { files: files.to_vec(), ..OriginConfig::default() }).unwrap()
+}
+
+fn urls(origin: &Origin, files: &[VirtualFile]) -> Vec<String> {
+    files.iter().map(|file| origin.url(&file.path)).collect()
+}
+
+/// 4 Mbit/s: slow enough to stop a run while it is under way.
+fn slow_link() -> Arc<ShapedConnector<TcpConnector>> {
+    let link = Link { rate: BitRate::from_mbps(4.0), rtt: Duration::from_millis(4), ..Link::lan() };
+    Arc::new(ShapedConnector::new(link, TcpConnector::default()))
+}
+
+fn slow_client() -> Client {
+    builder().policy(four_by_four()).connector(slow_link()).build().unwrap()
+}
+
+/// The next progress event that `holds`.
+fn wait_for(events: &mut Events, mut holds: impl FnMut(&Progress) -> bool) -> Progress {
+    loop {
+        match events.blocking_next() {
+            Some(RunEvent::Progress(progress)) if holds(&progress) => return progress,
+            Some(RunEvent::Summary(summary)) => panic!("over too early: {summary:?}"),
+            Some(_) => {}
+            None => panic!("no more events"),
+        }
+    }
+}
+
+/// Starts a run, stops it while the large file is under way, and returns its report.
+fn stop_midway(client: &Client, urls: Vec<String>, out: &Path, stop: impl Fn(&Job)) -> Report {
+    let mut job = client.download(urls).into_dir(out).start().unwrap();
+    let mut events = job.events();
+    wait_for(&mut events, |progress| progress.bytes > 600_000);
+    stop(&job);
+    report_of(job).unwrap()
+}
+
+fn fetches(origin: &Origin, path: &str) -> usize {
+    origin.log().iter().filter(|entry| entry.method == Method::GET && entry.path == path).count()
+}
+
+#[test]
+fn a_cancelled_run_is_continued() {
+    for (policy, builder) in policies() {
+        let files = files();
+        let origin = start(&files);
+        let out = tempfile::tempdir().unwrap();
+        let slow = builder.connector(slow_link()).build().unwrap();
+        let first = stop_midway(&slow, urls(&origin, &files), out.path(), Job::cancel);
+        assert_eq!(first.summary.exit_code, ErrorKind::Cancelled.exit_code(), "{policy}");
+        let stopped = file(&first, "large");
+        assert_eq!(stopped.error.as_ref().unwrap().kind, "cancelled");
+        assert!(stopped.bytes > 0 && stopped.bytes < LARGE);
+        assert!(!names(out.path()).contains("large"));
+        assert!(first.summary.files_done > 0, "{policy}");
+
+        let asked_before: Vec<usize> = files.iter().map(|f| fetches(&origin, &f.path)).collect();
+        let second = run(client().download(urls(&origin, &files)).into_dir(out.path()));
+        assert!(second.is_complete(), "{policy}: {:?}", second.files);
+        let continued = file(&second, "large");
+        assert_eq!(continued.resumed_from, stopped.bytes, "{policy}");
+        for (wanted, asked_before) in files.iter().zip(asked_before) {
+            let complete = first.files.iter().any(|f| f.ok && f.name == by_last_part(wanted));
+            let again = file(&second, by_last_part(wanted));
+            assert_eq!(again.already_there, complete, "{policy}");
+            if complete {
+                assert_eq!(fetches(&origin, &wanted.path), asked_before, "{policy}");
+            }
+        }
+        let missing: u64 = second.files.iter().filter(|f| !f.already_there).map(|f| f.bytes).sum();
+        assert_eq!(second.summary.bytes, missing - stopped.bytes, "{policy}: no byte twice");
+        assert_holds(out.path(), &files, by_last_part);
+    }
+}
+
+#[test]
+fn a_run_cancelled_twice_is_continued() {
+    let origin = start(&[large()]);
+    let out = tempfile::tempdir().unwrap();
+    let urls = urls(&origin, &[large()]);
+    let first = stop_midway(&slow_client(), urls.clone(), out.path(), Job::cancel);
+    let second = stop_midway(&slow_client(), urls.clone(), out.path(), Job::cancel);
+    assert_eq!(file(&second, "large").resumed_from, file(&first, "large").bytes);
+    assert!(file(&second, "large").bytes > file(&first, "large").bytes);
+    let third = run(client().download(urls).into_dir(out.path()));
+    assert_eq!(file(&third, "large").resumed_from, file(&second, "large").bytes);
+    assert_holds(out.path(), &[large()], by_last_part);
+}
+
+#[test]
+fn a_part_of_another_version_is_not_continued() {
+    for new in [VirtualFile::new("/large", LARGE, 2), VirtualFile::new("/large", 50_000, 3)] {
+        let origin = start(&[large()]);
+        let out = tempfile::tempdir().unwrap();
+        let urls = urls(&origin, &[large()]);
+        stop_midway(&slow_client(), urls.clone(), out.path(), Job::cancel);
+        origin.put(new.clone());
+        let report = run(client().download(urls).into_dir(out.path()));
+        assert!(report.is_complete(), "{:?}", report.files);
+        assert_holds(out.path(), &[new], by_last_part);
+    }
+}
+
+#[test]
+fn a_part_whose_state_is_torn_or_gone_starts_anew() {
+    for spoil in [
+        (|path: &Path| fs::remove_file(path).unwrap()) as fn(&Path),
+        |path| fs::write(path, b"{\"format\":1,").unwrap(),
+        |path| fs::write(path.with_extension(""), b"short").unwrap(),
+    ] {
+        let origin = start(&[large()]);
+        let out = tempfile::tempdir().unwrap();
+        let urls = urls(&origin, &[large()]);
+        stop_midway(&slow_client(), urls.clone(), out.path(), Job::cancel);
+        assert_eq!(names(out.path()).len(), 2, "a part and its state");
+        spoil(&out.path().join("large.part.state"));
+        let report = run(client().download(urls).into_dir(out.path()));
+        assert_eq!(file(&report, "large").resumed_from, 0);
+        assert_holds(out.path(), &[large()], by_last_part);
+    }
+}
+
+#[test]
+fn nothing_is_left_or_taken_up_without_resuming() {
+    let origin = start(&[large()]);
+    let out = tempfile::tempdir().unwrap();
+    let urls = urls(&origin, &[large()]);
+    stop_midway(&slow_client(), urls.clone(), out.path(), Job::cancel);
+    let download = client().download(urls.clone()).resume(false);
+    let report = run(download.into_dir(out.path()));
+    assert_eq!(file(&report, "large").resumed_from, 0);
+    assert_holds(out.path(), &[large()], by_last_part);
+
+    let out = tempfile::tempdir().unwrap();
+    let download = slow_client().download(urls).resume(false);
+    let mut job = download.into_dir(out.path()).start().unwrap();
+    wait_for(&mut job.events(), |progress| progress.bytes > 100_000);
+    job.cancel();
+    report_of(job).unwrap();
+    assert!(names(out.path()).is_empty());
+}
+
+#[test]
+fn a_dropped_job_is_cancelled() {
+    let origin = start(&[large()]);
+    let out = tempfile::tempdir().unwrap();
+    let urls = urls(&origin, &[large()]);
+    let mut job = slow_client().download(urls.clone()).into_dir(out.path()).start().unwrap();
+    let mut events = job.events();
+    wait_for(&mut events, |progress| progress.bytes > 100_000);
+    drop(job);
+    let told: Vec<RunEvent> = std::iter::from_fn(|| events.blocking_next()).collect();
+    let Some(RunEvent::Summary(summary)) = told.last() else { panic!("{told:?}") };
+    assert_eq!(summary.exit_code, ErrorKind::Cancelled.exit_code());
+    let report = run(client().download(urls).into_dir(out.path()));
+    assert!(file(&report, "large").resumed_from > 0);
+    assert_holds(out.path(), &[large()], by_last_part);
+}
+
+#[test]
+fn a_run_cancelled_before_it_begins() {
+    let origin = start(&[large()]);
+    let out = tempfile::tempdir().unwrap();
+    let job = client().download(urls(&origin, &[large()])).into_dir(out.path()).start().unwrap();
+    job.cancel();
+    if let Ok(report) = report_of(job) {
+        assert_eq!(report.summary.exit_code, ErrorKind::Cancelled.exit_code());
+    }
+    assert!(!names(out.path()).contains("large"));
+}
+
+#[test]
+fn pausing_stops_the_bytes_and_resuming_brings_the_rest() {
+    let origin = start(&[large()]);
+    let out = tempfile::tempdir().unwrap();
+    let link = Link { rate: BitRate::from_mbps(16.0), ..*slow_link().link() };
+    let connector = Arc::new(ShapedConnector::new(link, TcpConnector::default()));
+    let client = builder().policy(four_by_four()).connector(connector).build().unwrap();
+    let download = client.download(urls(&origin, &[large()]));
+    let mut job = download.into_dir(out.path()).start().unwrap();
+    let mut events = job.events();
+    wait_for(&mut events, |progress| progress.bytes > 0);
+    job.pause();
+    let still = |progress: &Progress| progress.clusters.iter().all(|c| c.active_streams == 0);
+    let paused = wait_for(&mut events, still);
+    let later = wait_for(&mut events, |_| true);
+    assert_eq!(paused.bytes, later.bytes);
+    assert!(still(&later) && later.bytes < LARGE);
+    job.resume();
+    let report = report_of(job).unwrap();
+    assert!(report.is_complete());
+    assert_eq!(report.summary.bytes, LARGE, "no byte twice");
+    assert_holds(out.path(), &[large()], by_last_part);
+}
+
+#[test]
+fn a_file_that_changes_while_paused_comes_in_its_new_version() {
+    let origin = start(&[large()]);
+    let out = tempfile::tempdir().unwrap();
+    let link = Link { rate: BitRate::from_mbps(16.0), ..*slow_link().link() };
+    let connector = Arc::new(ShapedConnector::new(link, TcpConnector::default()));
+    let client = builder().policy(four_by_four()).connector(connector).build().unwrap();
+    let download = client.download(urls(&origin, &[large()]));
+    let mut job = download.into_dir(out.path()).start().unwrap();
+    let mut events = job.events();
+    wait_for(&mut events, |progress| progress.bytes > 0);
+    job.pause();
+    wait_for(&mut events, |progress| progress.clusters.iter().all(|c| c.active_streams == 0));
+    let new = VirtualFile::new("/large", 1_500_000, 2);
+    origin.put(new.clone());
+    job.resume();
+    let report = report_of(job).unwrap();
+    assert!(report.is_complete(), "{:?}", report.files);
+    assert_eq!(file(&report, "large").bytes, new.size);
+    assert_holds(out.path(), &[new], by_last_part);
+}
+
+#[test]
+fn ceilings_change_while_a_run_is_under_way() {
+    let rate_per_connection = Some(BitRate::from_mbps(8.0));
+    let origin = Origin::start(OriginConfig {
+        files: vec![large()],
+        behaviour: OriginBehaviour { rate_per_connection, ..OriginBehaviour::default() },
+        ..OriginConfig::default()
+    })
+    .unwrap();
+    let mut config = engine();
+    config.limits.max_connections_per_origin = 1;
+    let client = builder().policy(four_by_four()).engine(config).build().unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let download = client.download(urls(&origin, &[large()]));
+    let mut job = download.into_dir(out.path()).start().unwrap();
+    let mut events = job.events();
+    wait_for(&mut events, |progress| progress.bytes > 0);
+    assert_eq!(origin.peak_connections(), 1);
+    config.limits.max_connections_per_origin = 3;
+    config.limits.split_floor = Some(Bytes::kib(64));
+    job.set_limits(config.limits);
+    let report = report_of(job).unwrap();
+    assert!(report.is_complete());
+    assert!(origin.peak_connections() > 1);
+    let told = std::iter::from_fn(|| events.blocking_next());
+    let connections = told.filter_map(|event| match event {
+        RunEvent::Progress(progress) => Some(progress.connections),
+        _ => None,
+    });
+    assert!(connections.max().is_none_or(|most| most <= 3));
+    assert_holds(out.path(), &[large()], by_last_part);
+}
