@@ -43,8 +43,7 @@ impl Engine {
     /// Takes the next waiting file of `classes`, larger ones first, into transfer: from the origin
     /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
-        let most_files =
-            self.config.limits.max_files.map_or(usize::MAX, |most| most.max(1) as usize);
+        let most_files = self.config.limits.max_files.map_or(usize::MAX, |most| most as usize);
         // Files in transfer without a stream will have one in a moment.
         let opening = self.idle.len() as u32;
         let total = self.config.limits.max_connections;
@@ -78,7 +77,7 @@ impl Engine {
     /// without files become further streams of the file with the most left to do for each of its
     /// streams.
     fn start_streams(&mut self, now: Timestamp, allocations: &[Allocation]) {
-        let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX).max(1);
+        let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX);
         let parallelism = |class: SizeClass| {
             let allocation = allocations.iter().find(|a| a.classes.contains(class));
             allocation.map_or(1, |a| a.parameters.parallelism).clamp(1, most_streams)

@@ -17,15 +17,17 @@ const OVERLOAD_PATIENCE: u32 = 4;
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = stream;
-        use ErrorKind::{Connect, Resolve, Timeout, Tls};
         if failure.kind.is_overload() {
             self.note_overload(now, origin, &failure);
         }
-        let unreachable = !has_head && matches!(failure.kind, Connect | Resolve | Timeout);
+        let unreachable = !has_head
+            && matches!(failure.kind, ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout);
         if unreachable {
             self.note_unreachable(now, origin, failure.kind);
         }
-        if (unreachable || failure.kind == Tls) && self.fails_whole_origin(origin, failure.kind) {
+        if (unreachable || failure.kind == ErrorKind::Tls)
+            && self.fails_whole_origin(origin, failure.kind)
+        {
             self.give_up_origin(origin, &failure);
             return;
         }
@@ -37,7 +39,7 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         // Streams that were in flight together fail together: that is one failed attempt. And a
         // host that can't be reached says nothing about the file.
-        let blameless = unreachable && failure.kind != Timeout;
+        let blameless = unreachable && failure.kind != ErrorKind::Timeout;
         if attempt == entry.attempt && !blameless {
             entry.attempt += 1;
             entry.failures += 1;

@@ -2,7 +2,8 @@
 
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
 
-use super::world::{Host, World};
+use super::host::Host;
+use super::world::World;
 use crate::connection::Protocol;
 
 pub(super) fn fixed(concurrency: u32, parallelism: u32) -> Box<dyn Policy> {

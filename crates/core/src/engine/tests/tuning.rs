@@ -6,7 +6,9 @@ use pelton_algos::policy::{Eht, Hat, LowE};
 
 use super::super::*;
 use super::complete::{fixed, policies};
-use super::world::{Host, World};
+use super::host::Host;
+use super::world::World;
+use crate::ErrorKind;
 use crate::connection::Protocol;
 
 const MB: u64 = 1_000_000;
