@@ -43,8 +43,7 @@ impl Engine {
     /// Takes the next waiting file of `classes`, larger ones first, into transfer: from the origin
     /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
-        let most_files =
-            self.config.limits.max_files.map_or(usize::MAX, |most| most.max(1) as usize);
+        let most_files = self.config.limits.max_files.map_or(usize::MAX, |most| most as usize);
         // Files in transfer without a stream will have one in a moment.
         let opening = self.idle.len() as u32;
         let total = self.config.limits.max_connections;
@@ -78,7 +77,7 @@ impl Engine {
     /// without files become further streams of the file with the most left to do for each of its
     /// streams.
     fn start_streams(&mut self, now: Timestamp, allocations: &[Allocation]) {
-        let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX).max(1);
+        let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX);
         let parallelism = |class: SizeClass| {
             let allocation = allocations.iter().find(|a| a.classes.contains(class));
             allocation.map_or(1, |a| a.parameters.parallelism).clamp(1, most_streams)
@@ -94,7 +93,10 @@ impl Engine {
                 self.enqueue(file);
             }
         }
-        if allocations.iter().all(|a| a.parameters.parallelism <= 1) && !self.waiting.is_empty() {
+        let channels: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
+        let without_file = channels.saturating_sub(self.active.len() as u32);
+        let spare = if self.waiting.is_empty() { without_file } else { 0 };
+        if spare == 0 && allocations.iter().all(|a| a.parameters.parallelism <= 1) {
             return;
         }
         let files: Vec<FileId> = self.active.iter().copied().collect();
@@ -103,11 +105,6 @@ impl Engine {
             while (self.files[file.index()].ranges.streams() as u32) < wanted
                 && self.start_stream(now, *file, wanted)
             {}
-        }
-        let channels: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
-        let spare = channels.saturating_sub(files.len() as u32);
-        if !self.waiting.is_empty() || spare == 0 {
-            return;
         }
         let beyond: u32 = files
             .iter()
@@ -208,6 +205,7 @@ impl Engine {
         };
         let (origin, attempt) = (entry.origin, entry.attempt);
         self.note_activity(now);
+        self.stall_check.get_or_insert(now + self.config.stall_timeout);
         self.streams.insert(
             stream,
             Stream { file, origin, attempt, whole, has_head: false, last_activity: now },
