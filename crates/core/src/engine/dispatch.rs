@@ -2,6 +2,7 @@
 
 use pelton_algos::cluster::{Classes, SizeClass};
 use pelton_algos::params::Allocation;
+use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
@@ -17,7 +18,7 @@ impl Engine {
         }
         let Some(decision) = self.decision.take() else { return };
         self.start_files(now, &decision.allocations);
-        self.start_streams(now, &decision.allocations);
+        self.start_streams(now, &decision);
         self.decision = Some(decision);
     }
 
@@ -76,7 +77,8 @@ impl Engine {
     /// Every file in transfer gets a stream, then the range streams of its cluster; spare channels
     /// without files become further streams of the file with the most left to do for each of its
     /// streams.
-    fn start_streams(&mut self, now: Timestamp, allocations: &[Allocation]) {
+    fn start_streams(&mut self, now: Timestamp, decision: &Decision) {
+        let allocations = &decision.allocations;
         let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX);
         let parallelism = |class: SizeClass| {
             let allocation = allocations.iter().find(|a| a.classes.contains(class));
@@ -93,7 +95,7 @@ impl Engine {
                 self.enqueue(file);
             }
         }
-        let channels: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
+        let channels = decision.channels() + decision.surplus_channels;
         let without_file = channels.saturating_sub(self.active.len() as u32);
         let spare = if self.waiting.is_empty() { without_file } else { 0 };
         if spare == 0 && allocations.iter().all(|a| a.parameters.parallelism <= 1) {
