@@ -76,7 +76,10 @@ pub(crate) fn try_run(download: Download) -> Result<Report, Error> {
 /// The end of a job.
 pub(crate) fn report_of(job: Job) -> Result<Report, Error> {
     let (out, report) = mpsc::channel();
-    std::thread::spawn(move || out.send(job.blocking_report()));
+    std::thread::spawn(move || {
+        // Nobody listens any more when the test has lost its patience.
+        let _ = out.send(job.blocking_report());
+    });
     report.recv_timeout(PATIENCE).expect("the run ends")
 }
 
