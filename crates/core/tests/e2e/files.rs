@@ -233,7 +233,7 @@ impl Tmpfs {
         if !mounted {
             eprintln!("skipped: no tmpfs can be mounted by this user");
         }
-        mounted.then_some(Self(directory))
+        mounted.then(|| Self(directory))
     }
 
     fn grow(&self, size: &str) {

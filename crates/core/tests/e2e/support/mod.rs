@@ -18,7 +18,7 @@ use pelton_core::{Client, ClientBuilder, Download, Error, Job, Report, RunEvent}
 use pelton_lab::content::VirtualFile;
 
 /// Longer than any test takes: a run that is not over by then hangs.
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Retries at once, ranges of files that are small.
 pub(crate) fn engine() -> EngineConfig {
