@@ -99,8 +99,7 @@ impl OriginBudget {
         retry_after: Option<Duration>,
     ) -> bool {
         if let Some(pause) = retry_after {
-            let until = now + pause;
-            self.blocked_until = Some(self.blocked_until.map_or(until, |before| before.max(until)));
+            self.leave_alone(now + pause);
         }
         let same_event =
             self.allowed < self.ceiling && now.saturating_since(self.changed) < SAME_EVENT;
@@ -110,6 +109,11 @@ impl OriginBudget {
         self.allowed = (self.allowed.min(in_use.max(1)) / 2).max(1);
         self.changed = now;
         true
+    }
+
+    /// No connection before `until`: the server asked for that, or can't be reached.
+    pub fn leave_alone(&mut self, until: Timestamp) {
+        self.blocked_until = Some(self.blocked_until.map_or(until, |before| before.max(until)));
     }
 
     /// Connections that may be in use at `now`: none while the server asked to wait.
@@ -122,12 +126,16 @@ impl OriginBudget {
         self.allowed
     }
 
-    /// A response arrived without complaint. Grows a cut budget by one when it is time.
-    pub fn on_success(&mut self, now: Timestamp) {
-        if self.allowed < self.ceiling && now.saturating_since(self.changed) >= GROWTH_INTERVAL {
+    /// A response arrived without complaint. Grows a cut budget by one when it is time; returns
+    /// whether it did.
+    pub fn on_success(&mut self, now: Timestamp) -> bool {
+        let grows =
+            self.allowed < self.ceiling && now.saturating_since(self.changed) >= GROWTH_INTERVAL;
+        if grows {
             self.allowed += 1;
             self.changed = now;
         }
+        grows
     }
 
     /// When [`allowed`](Self::allowed) rises from zero again.

@@ -253,6 +253,8 @@ pub(crate) struct RetryArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub(crate) connect_timeout: Duration,
     /// Attempts at a file in a row without progress; 0 = no limit.
+    ///
+    /// An overloaded server (429, 503) is asked four times as often.
     #[arg(long, value_name = "N", default_value = "5")]
     pub(crate) tries: u32,
     /// The pause after the first failure; it doubles with each further one.
@@ -289,4 +291,36 @@ pub(crate) struct TextArgs {
     /// Append a detailed log to FILE.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) log: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::exit;
+
+    const GUIDE: &str = include_str!("../../../docs/command.md");
+
+    #[test]
+    fn the_guide_names_every_command_and_flag() {
+        for command in Cli::command().get_subcommands() {
+            assert!(GUIDE.contains(&format!("`pelton {}", command.get_name())));
+            for flag in command.get_arguments().filter(|argument| !argument.is_positional()) {
+                let long = flag.get_long().unwrap();
+                assert!(GUIDE.contains(&format!("`--{long}")), "--{long}");
+                if let Some(short) = flag.get_short() {
+                    assert!(GUIDE.contains(&format!("`-{short}`")), "-{short}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_guide_has_the_exit_codes_of_the_help() {
+        for line in exit::CODES.lines().skip(1) {
+            let (code, meaning) = line.trim().split_once("  ").unwrap();
+            assert!(GUIDE.contains(&format!("| {code} | {meaning} |")), "{code}");
+        }
+    }
 }

@@ -67,8 +67,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
     let mut outcomes = Vec::new();
     for (name, policy) in CONTESTANTS {
         let bar = bar(name, draws);
-        let outcome = runtime.block_on(compete(name, policy, &origin, link, &files, &bar))?;
+        let outcome = runtime.block_on(compete(name, policy, &origin, link, &files, &bar));
         bar.finish_and_clear();
+        let outcome = outcome?;
         if args.text.json {
             output::json_line(&outcome)?;
         } else if !draws && !args.text.quiet {
@@ -97,7 +98,7 @@ fn introduction(link: &Link, files: &[VirtualFile]) -> String {
 fn bar(name: &'static str, draws: bool) -> ProgressBar {
     let target = if draws { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     ProgressBar::with_draw_target(Some(1), target)
-        .with_style(style("{prefix:10} {bar:40.cyan/dim} {wide_msg}"))
+        .with_style(style("{prefix:10} {bar:40.cyan/dim} {msg}"))
         .with_prefix(name)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Bytes, Joules};
 use pelton_core::events::{AllocationReport, FileReport, Plan, Summary};
-use pelton_core::{Report, Result, RunEvent};
+use pelton_core::{ErrorKind, Report, Result, RunEvent};
 use serde::Serialize;
 
 use crate::args::TextArgs;
@@ -15,6 +15,9 @@ use crate::progress::Display;
 
 /// Failed files that are shown; `--json` and `--report` have all.
 const SHOWN_FAILURES: usize = 20;
+
+/// The kind of files that were not complete when the run was interrupted.
+const CANCELLED: &str = ErrorKind::Cancelled.name();
 
 /// Says what happens, as loud and in the form that was asked for.
 pub(crate) struct Output {
@@ -74,10 +77,8 @@ impl Output {
         if let Some(display) = self.display.take() {
             display.clear();
         }
-        if report.summary.files_failed > 0 {
-            // Failures are said even if nothing else is.
-            eprint!("{}", failures(&report.files, report.summary.files));
-        }
+        // Failures are said even if nothing else is.
+        eprint!("{}", failures(&report.files, report.summary.files));
         self.say(&summary(&report.summary));
         let code = report.summary.exit_code;
         let resumable = report.files.iter().any(|f| f.error.as_ref().is_some_and(|e| e.retryable));
@@ -170,12 +171,17 @@ fn summary(summary: &Summary) -> String {
     line
 }
 
-/// The table of failures.
+/// The table of failures. What merely was interrupted is none.
 fn failures(files: &[FileReport], total: u64) -> String {
     let failed: Vec<(&str, &str)> = files
         .iter()
-        .filter_map(|file| Some((file.name.as_str(), file.error.as_ref()?.message.as_str())))
+        .filter_map(|file| Some((file.name.as_str(), file.error.as_ref()?)))
+        .filter(|(_, error)| error.kind != CANCELLED)
+        .map(|(name, error)| (name, error.message.as_str()))
         .collect();
+    if failed.is_empty() {
+        return String::new();
+    }
     let shown = &failed[..failed.len().min(SHOWN_FAILURES)];
     let width = shown.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = format!("{} of {} failed:\n", failed.len(), count(total, "file"));

@@ -11,12 +11,20 @@ use crate::output::{count, whole_seconds};
 
 /// Files in transfer that are drawn.
 const SHOWN_FILES: usize = 4;
+/// What stands before the text of a line of the whole run, and of a file.
+const TOTAL: &str = "{bar:32.cyan/dim} {msg}";
+const TOTAL_BAR: usize = 33;
+const FILE: &str = "  {bar:16.dim} {msg}";
+const FILE_BAR: usize = 19;
 const BAR_CHARS: &str = "━╸─";
 
 /// The lines at the bottom of the terminal: the whole run, what it costs, the present decision,
 /// and a few files.
 pub(crate) struct Display {
     lines: MultiProgress,
+    /// An empty line. The terminal shows a Ctrl-C as `^C` on a line of its own, so that the first
+    /// line here is not found again when all are taken off.
+    _margin: ProgressBar,
     total: ProgressBar,
     cost: ProgressBar,
     decision: ProgressBar,
@@ -29,18 +37,28 @@ impl Display {
     pub(crate) fn new() -> Self {
         let lines = MultiProgress::new();
         let line = |template| lines.add(ProgressBar::new(1).with_style(style(template)));
-        let total = line("{bar:32.cyan/dim} {wide_msg}");
-        let cost = line("{wide_msg}");
-        let decision = line("{wide_msg:.dim}");
+        let margin = line(" ");
+        margin.tick();
+        let total = line(TOTAL);
+        let cost = line("{msg}");
+        let decision = line("{msg:.dim}");
         total.set_message("looking at what there is");
-        Self { lines, total, cost, decision, files: Vec::new(), energy_source: String::new() }
+        Self {
+            lines,
+            _margin: margin,
+            total,
+            cost,
+            decision,
+            files: Vec::new(),
+            energy_source: String::new(),
+        }
     }
 
     /// Shows what `event` tells.
     pub(crate) fn event(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Plan(plan) => self.energy_source.clone_from(&plan.energy_source),
-            RunEvent::Decision(decision) => self.decision.set_message(decision.reason.clone()),
+            RunEvent::Decision(decision) => self.decision.set_message(fitting(&decision.reason, 0)),
             RunEvent::Progress(progress) => self.progress(progress),
             _ => {}
         }
@@ -49,20 +67,20 @@ impl Display {
     fn progress(&mut self, progress: &Progress) {
         self.total.set_length(progress.bytes_expected.max(1));
         self.total.set_position(progress.bytes);
-        self.total.set_message(total_line(progress));
-        self.cost.set_message(cost_line(progress, &self.energy_source));
+        self.total.set_message(fitting(&total_line(progress), TOTAL_BAR));
+        self.cost.set_message(fitting(&cost_line(progress, &self.energy_source), 0));
         let shown = progress.active.len().min(SHOWN_FILES);
         for superfluous in self.files.drain(shown.min(self.files.len())..) {
             self.lines.remove(&superfluous);
         }
         while self.files.len() < shown {
-            let line = ProgressBar::new(1).with_style(style("  {bar:16.dim} {wide_msg}"));
+            let line = ProgressBar::new(1).with_style(style(FILE));
             self.files.push(self.lines.add(line));
         }
         for (line, file) in self.files.iter().zip(&progress.active) {
             line.set_length(file.size.unwrap_or(0).max(1));
             line.set_position(if file.size.is_some() { file.bytes } else { 0 });
-            line.set_message(file_line(file));
+            line.set_message(fitting(&file_line(file), FILE_BAR));
         }
     }
 
@@ -81,6 +99,13 @@ impl Display {
         // A terminal that is gone shows nothing anyway.
         let _ = self.lines.clear();
     }
+}
+
+/// `text` as far as it fits on the terminal beside `taken` characters.
+fn fitting(text: &str, taken: usize) -> String {
+    let (_, width) = console::Term::stderr().size();
+    let room = usize::from(width).saturating_sub(taken + 1);
+    console::truncate_str(text, room, "…").into_owned()
 }
 
 /// The style of a line.

@@ -129,7 +129,7 @@ pub(crate) fn http(http: &HttpArgs, retry: &RetryArgs) -> Result<HttpConfig> {
             Some(path) => read(path, Cookies::parse)?,
             None => Cookies::default(),
         },
-        proxies: proxies(http)?,
+        proxies: proxies(http),
         tls: tls(http)?,
         protocol: match (http.http1, http.http2, http.http2_prior_knowledge) {
             (true, ..) => ProtocolChoice::Http1,
@@ -162,15 +162,12 @@ fn read<T>(path: &Path, parse: impl Fn(&str, &str) -> Result<T>) -> Result<T> {
     parse(&text, &name)
 }
 
-fn proxies(http: &HttpArgs) -> Result<Proxies> {
+fn proxies(http: &HttpArgs) -> Proxies {
     match (&http.proxy, &http.noproxy) {
-        (_, Some(except)) if except.trim() == "*" => Ok(Proxies::Direct),
-        (Some(url), _) if url.is_empty() => Ok(Proxies::Direct),
-        (Some(url), except) => Ok(Proxies::Explicit { url: url.clone(), except: except.clone() }),
-        (None, None) => Ok(Proxies::Environment),
-        (None, Some(_)) => {
-            Err(usage("--noproxy HOSTS goes with --proxy; for the environment's set no_proxy"))
-        }
+        (_, Some(except)) if except.trim() == "*" => Proxies::Direct,
+        (Some(url), _) if url.is_empty() => Proxies::Direct,
+        (Some(url), except) => Proxies::Explicit { url: url.clone(), except: except.clone() },
+        (None, except) => Proxies::Environment { except: except.clone() },
     }
 }
 

@@ -70,6 +70,10 @@ fn the_table_of_failures_names_each_and_ends_somewhere() {
         "2 of 3 files failed:\n  a    http://h/a: HTTP 404 Not Found\n  \
          bcd  http://h/bcd: HTTP 404 Not Found\n"
     );
+    assert_eq!(failures(&[file("good")], 1), "");
+    let mut interrupted = failed("a");
+    interrupted.error.as_mut().unwrap().kind = "cancelled";
+    assert_eq!(failures(&[interrupted], 1), "");
     let many: Vec<FileReport> = (0..30).map(|i| failed(&format!("f{i}"))).collect();
     let text = failures(&many, 30);
     assert_eq!(text.lines().count(), SHOWN_FAILURES + 2);

@@ -81,9 +81,10 @@ fn http_flags_are_curls() {
 #[test]
 fn proxies_are_the_environments_unless_given() {
     let of = |line: &str| http_of(line).map(|made| made.proxies);
-    assert!(matches!(of(""), Ok(Proxies::Environment)));
+    assert!(matches!(of(""), Ok(Proxies::Environment { except: None })));
     assert!(matches!(of("--proxy="), Ok(Proxies::Direct)));
     assert!(matches!(of("--noproxy *"), Ok(Proxies::Direct)));
+    assert!(matches!(of("--noproxy a"), Ok(Proxies::Environment { except: Some(_) })));
     let Ok(Proxies::Explicit { url, except }) = of("--proxy socks5h://p:1 --noproxy a,b") else {
         panic!("not explicit");
     };

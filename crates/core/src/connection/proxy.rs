@@ -15,13 +15,15 @@ const DEFAULT_PORT: u16 = 1080;
 const LONGEST_ANSWER: usize = 8 * 1024;
 
 /// Which proxies are used.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub enum Proxies {
     /// Those of the environment: `http_proxy`, `https_proxy`, `HTTPS_PROXY`, `all_proxy`,
     /// `ALL_PROXY`, and `no_proxy` or `NO_PROXY` for the exceptions. `HTTP_PROXY` is not read: a CGI
     /// program's environment has it from the client.
-    #[default]
-    Environment,
+    Environment {
+        /// Hosts that are reached directly instead of those in `no_proxy`; `None` = those.
+        except: Option<String>,
+    },
     /// None.
     Direct,
     /// One for everything.
@@ -32,6 +34,13 @@ pub enum Proxies {
         /// Hosts that are reached directly, as in `no_proxy`; `None` = those of the environment.
         except: Option<String>,
     },
+}
+
+impl Default for Proxies {
+    /// Those of the environment with its exceptions.
+    fn default() -> Self {
+        Self::Environment { except: None }
+    }
 }
 
 /// How an origin is reached.
@@ -71,15 +80,17 @@ impl Router {
         let first = |names: &[&'static str]| {
             names.iter().find_map(|name| variable(name).map(|value| (*name, value)))
         };
-        let exceptions = || first(&["no_proxy", "NO_PROXY"]).map(|(_, value)| value);
+        let exceptions = |except: &Option<String>| {
+            let variable = || first(&["no_proxy", "NO_PROXY"]).map(|(_, value)| value);
+            except.clone().or_else(variable).unwrap_or_default()
+        };
         let builder = match proxies {
             Proxies::Direct => return Ok(Self(None)),
             Proxies::Explicit { url, except } => {
                 check("--proxy", url)?;
-                let except = except.clone().or_else(exceptions).unwrap_or_default();
-                Matcher::builder().all(url.clone()).no(except)
+                Matcher::builder().all(url.clone()).no(exceptions(except))
             }
-            Proxies::Environment => {
+            Proxies::Environment { except } => {
                 let proxy = |names: &[&'static str]| match first(names) {
                     Some((name, url)) => check(name, &url).map(|()| url),
                     None => Ok(String::new()),
@@ -88,7 +99,7 @@ impl Router {
                     .http(proxy(&["http_proxy"])?)
                     .https(proxy(&["https_proxy", "HTTPS_PROXY"])?)
                     .all(proxy(&["all_proxy", "ALL_PROXY"])?)
-                    .no(exceptions().unwrap_or_default())
+                    .no(exceptions(except))
             }
         };
         Ok(Self(Some(builder.build())))
@@ -210,12 +221,25 @@ mod tests {
     }
 
     fn environment(variables: &[(&str, &str)]) -> Result<Router> {
+        environment_except(None, variables)
+    }
+
+    fn environment_except(except: Option<&str>, variables: &[(&str, &str)]) -> Result<Router> {
+        let proxies = Proxies::Environment { except: except.map(str::to_owned) };
         let variables: Vec<_> =
             variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Router::with_environment(&Proxies::Environment, move |wanted| {
+        Router::with_environment(&proxies, move |wanted| {
             let found = variables.iter().find(|(name, _)| *name == wanted);
             found.map(|(_, value)| value.clone())
         })
+    }
+
+    #[test]
+    fn own_exceptions_replace_those_of_the_environment() {
+        let variables = [("http_proxy", "one:3128"), ("no_proxy", "a.test")];
+        let router = environment_except(Some("b.test"), &variables).unwrap();
+        assert_eq!(shown(&router, "http://a.test/"), "http one:3128 None");
+        assert_eq!(shown(&router, "http://b.test/"), "direct");
     }
 
     #[test]

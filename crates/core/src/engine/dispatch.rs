@@ -7,10 +7,7 @@ use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Fetch, FileId};
 use super::file::{OpenedAs, State};
-use super::{Engine, OriginId, Stream};
-
-/// Requests that one HTTP/2 connection bears: servers commonly allow 100 to 128 streams.
-const STREAMS_PER_CONNECTION: u32 = 100;
+use super::{Engine, Stream};
 
 impl Engine {
     /// Starts whatever the present decision, the budgets and the work allow.
@@ -43,56 +40,29 @@ impl Engine {
         {}
     }
 
-    /// Lanes that the files of `classes` in transfer occupy. Over HTTP/2 a lane bears as many
-    /// files as its pipelining says.
-    fn lanes_used(&self, classes: Classes, allocations: &[Allocation]) -> f64 {
-        self.active
-            .iter()
-            .map(|id| &self.files[id.index()])
-            .filter(|entry| classes.contains(entry.class))
-            .map(|entry| {
-                let pipelining = allocations
-                    .iter()
-                    .find(|a| a.classes.contains(entry.class))
-                    .map_or(1, |a| a.parameters.pipelining.clamp(1, STREAMS_PER_CONNECTION));
-                if self.origins[entry.origin.0 as usize].multiplexes {
-                    1.0 / f64::from(pipelining)
-                } else {
-                    1.0
-                }
-            })
-            .sum()
-    }
-
-    /// Takes the next waiting file of `classes`, larger ones first, into transfer.
+    /// Takes the next waiting file of `classes`, larger ones first, into transfer: from the origin
+    /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
         let most_files =
             self.config.limits.max_files.map_or(usize::MAX, |most| most.max(1) as usize);
-        if self.active.len() >= most_files {
-            return false;
-        }
-        let (files, origins, total) =
-            (&self.files, &self.origins, self.config.limits.max_connections);
-        let in_use: u32 = origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum();
-        let may_start = |id: OriginId| {
-            let origin = &origins[id.0 as usize];
-            origin.streams < origin.stream_budget(now) && (origin.multiplexes || in_use < total)
-        };
-        // Files that wait for their name to be looked at will be streams in a moment.
-        let opening =
-            self.active.iter().filter(|id| files[id.index()].state == State::Opening).count()
-                as u32;
-        if opening + in_use >= total {
+        // Files in transfer without a stream will have one in a moment.
+        let opening = self.idle.len() as u32;
+        let total = self.config.limits.max_connections;
+        if self.active.len() >= most_files || opening + self.connections_in_use() >= total {
             return false;
         }
         let next =
-            SizeClass::ALL.into_iter().rev().filter(|class| classes.contains(*class)).find_map(
-                |class| {
-                    self.waiting.pop(class, may_start, |file| files[file.index()].outstanding())
-                },
-            );
-        let Some(file) = next else { return false };
-        self.active.insert(file);
+            SizeClass::ALL.into_iter().rev().filter(|c| classes.contains(*c)).find_map(|c| {
+                let origins = self.waiting.origins(c).map(|id| (id, &self.origins[id.0 as usize]));
+                origins
+                    .filter(|(id, state)| self.room(now, *id) > state.idle)
+                    .min_by_key(|(_, state)| state.streams + state.idle)
+                    .map(|(id, _)| (c, id))
+            });
+        let Some((class, origin)) = next else { return false };
+        let files = &self.files;
+        let outstanding = |file: FileId| files[file.index()].outstanding();
+        let Some(file) = self.waiting.pop(class, origin, outstanding) else { return false };
         let entry = &mut self.files[file.index()];
         if entry.opened.is_some() {
             entry.state = State::Active;
@@ -100,56 +70,69 @@ impl Engine {
             entry.state = State::Opening;
             self.actions.push(Action::Open { file });
         }
+        self.enter_lane(file);
         true
     }
 
-    /// Every file in transfer gets the range streams of its cluster; spare channels without files
-    /// become further streams of the file with the most left to do for each of its streams.
+    /// Every file in transfer gets a stream, then the range streams of its cluster; spare channels
+    /// without files become further streams of the file with the most left to do for each of its
+    /// streams.
     fn start_streams(&mut self, now: Timestamp, allocations: &[Allocation]) {
-        let files: Vec<FileId> = self.active.iter().copied().collect();
-        let most = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX).max(1);
-        // A policy need not know of the ceiling: that of the user's own numbers does not.
+        let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX).max(1);
         let parallelism = |class: SizeClass| {
-            allocations
-                .iter()
-                .find(|a| a.classes.contains(class))
-                .map_or(1, |a| a.parameters.parallelism.clamp(1, most))
+            let allocation = allocations.iter().find(|a| a.classes.contains(class));
+            allocation.map_or(1, |a| a.parameters.parallelism).clamp(1, most_streams)
         };
-        for file in &files {
+        for file in self.idle.iter().copied().collect::<Vec<_>>() {
             let entry = &self.files[file.index()];
-            let wanted = parallelism(entry.class);
+            if entry.state != State::Active || entry.not_before.is_some() {
+                continue;
+            }
+            if !self.start_stream(now, file, parallelism(entry.class)) {
+                // Its origin has no room: others may have the lane.
+                self.leave_lane(file);
+                self.enqueue(file);
+            }
+        }
+        if allocations.iter().all(|a| a.parameters.parallelism <= 1) && !self.waiting.is_empty() {
+            return;
+        }
+        let files: Vec<FileId> = self.active.iter().copied().collect();
+        for file in &files {
+            let wanted = parallelism(self.files[file.index()].class);
             while (self.files[file.index()].ranges.streams() as u32) < wanted
                 && self.start_stream(now, *file, wanted)
             {}
         }
-        if !self.waiting.is_empty() {
+        let channels: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
+        let spare = channels.saturating_sub(files.len() as u32);
+        if !self.waiting.is_empty() || spare == 0 {
             return;
         }
-        let channels: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
         let beyond: u32 = files
             .iter()
             .map(|id| &self.files[id.index()])
             .map(|e| (e.ranges.streams() as u32).saturating_sub(parallelism(e.class)))
             .sum();
-        let spare = channels.saturating_sub(files.len() as u32).saturating_sub(beyond);
-        for _ in 0..spare {
-            let neediest = files
-                .iter()
-                .filter(|id| {
-                    let entry = &self.files[id.index()];
-                    entry.takes_ranges && (entry.ranges.streams() as u32) < most
-                })
-                .max_by_key(|id| {
-                    let entry = &self.files[id.index()];
-                    entry.outstanding() / (entry.ranges.streams() as u64 + 1)
-                })
-                .copied();
-            let Some(file) = neediest else { return };
-            let wanted = self.files[file.index()].ranges.streams() as u32 + 1;
-            if !self.start_stream(now, file, wanted) {
+        for _ in 0..spare.saturating_sub(beyond) {
+            if !self.help_neediest(now, &files) {
                 return;
             }
         }
+    }
+
+    /// One more stream for the file with the most left to do for each of its streams.
+    fn help_neediest(&mut self, now: Timestamp, files: &[FileId]) -> bool {
+        let most = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX);
+        let neediest = files
+            .iter()
+            .map(|id| (*id, &self.files[id.index()]))
+            .filter(|(_, entry)| entry.takes_ranges && entry.not_before.is_none())
+            .map(|(id, entry)| (id, entry, entry.ranges.streams() as u32 + 1))
+            .filter(|(_, entry, wanted)| *wanted <= most && self.room(now, entry.origin) > 0)
+            .max_by_key(|(_, entry, wanted)| entry.outstanding() / u64::from(*wanted))
+            .map(|(id, _, wanted)| (id, wanted));
+        neediest.is_some_and(|(file, wanted)| self.start_stream(now, file, wanted))
     }
 
     /// Starts one more stream of `file`, which shall have `wanted` in all.
@@ -158,7 +141,7 @@ impl Engine {
         let entry = &self.files[file.index()];
         let origin = entry.origin;
         let held = entry.not_before.is_some();
-        if entry.state != State::Active || held || !self.has_room(now, origin) {
+        if entry.state != State::Active || held || self.room(now, origin) == 0 {
             return false;
         }
         let stream = StreamId(self.next_stream);
@@ -229,26 +212,8 @@ impl Engine {
             Stream { file, origin, attempt, whole, has_head: false, last_activity: now },
         );
         self.origin(origin).streams += 1;
+        self.note_streams(file);
         self.totals.requests += 1;
         self.actions.push(Action::Fetch(fetch));
-    }
-
-    fn has_room(&self, now: Timestamp, origin: OriginId) -> bool {
-        let state = &self.origins[origin.0 as usize];
-        let in_use: u32 = self.origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum();
-        let total = self.config.limits.max_connections;
-        state.streams < state.stream_budget(now) && (state.multiplexes || in_use < total)
-    }
-}
-
-impl super::OriginState {
-    /// Streams that may be in flight at `now`.
-    fn stream_budget(&self, now: Timestamp) -> u32 {
-        let connections = self.budget.allowed(now);
-        if self.multiplexes {
-            connections.saturating_mul(STREAMS_PER_CONNECTION)
-        } else {
-            connections
-        }
     }
 }

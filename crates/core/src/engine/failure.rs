@@ -11,16 +11,21 @@ use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 use crate::connection::shown;
 
-/// An overloaded server is asked more patiently than a failing one.
+/// An overloaded server is asked more patiently than a failing one, and so is one that was there.
 const OVERLOAD_PATIENCE: u32 = 4;
 
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = stream;
+        use ErrorKind::{Connect, Resolve, Timeout, Tls};
         if failure.kind.is_overload() {
-            self.note_overload(now, origin, &failure, has_head);
+            self.note_overload(now, origin, &failure);
         }
-        if self.fails_whole_origin(origin, &failure, has_head) {
+        let unreachable = !has_head && matches!(failure.kind, Connect | Resolve | Timeout);
+        if unreachable {
+            self.note_unreachable(now, origin, failure.kind);
+        }
+        if (unreachable || failure.kind == Tls) && self.fails_whole_origin(origin, failure.kind) {
             self.give_up_origin(origin, &failure);
             return;
         }
@@ -30,8 +35,10 @@ impl Engine {
         }
         let retry = self.config.retry;
         let entry = &mut self.files[file.index()];
-        // Streams that were in flight together fail together: that is one failed attempt.
-        if attempt == entry.attempt {
+        // Streams that were in flight together fail together: that is one failed attempt. And a
+        // host that can't be reached says nothing about the file.
+        let blameless = unreachable && failure.kind != Timeout;
+        if attempt == entry.attempt && !blameless {
             entry.attempt += 1;
             entry.failures += 1;
         }
@@ -74,8 +81,7 @@ impl Engine {
         self.delayed.insert((at, file));
         if entry.ranges.streams() == 0 && entry.state == State::Active {
             entry.state = State::Delayed;
-            self.active.remove(&file);
-            self.redecide_if_drained();
+            self.leave_lane(file);
         }
     }
 
@@ -96,20 +102,11 @@ impl Engine {
         }
     }
 
-    fn note_overload(
-        &mut self,
-        now: Timestamp,
-        origin: OriginId,
-        failure: &Failure,
-        has_head: bool,
-    ) {
+    fn note_overload(&mut self, now: Timestamp, origin: OriginId, failure: &Failure) {
         let longest = self.config.retry.longest_retry_after;
         let pause = failure.retry_after.filter(|pause| *pause <= longest);
         let state = self.origin(origin);
         let in_use = state.streams + 1;
-        if failure.kind != ErrorKind::Overloaded && !has_head {
-            state.connect_failures += 1;
-        }
         // A single stream that stalls says nothing about too many streams.
         let telling = failure.kind == ErrorKind::Overloaded || in_use > 1;
         if telling && state.budget.on_overload(now, in_use, pause) {
@@ -117,20 +114,33 @@ impl Engine {
         }
     }
 
+    /// A host that can't be reached is left alone for a while, longer each time. Connections that
+    /// fail meanwhile were under way together and count once; but each that was waited for without
+    /// an answer has waited long.
+    fn note_unreachable(&mut self, now: Timestamp, origin: OriginId, kind: ErrorKind) {
+        let retry = self.config.retry;
+        let state = &mut self.origins[origin.0 as usize];
+        if kind == ErrorKind::Timeout {
+            state.connect_failures += 1;
+        } else if state.budget.allowed(now) > 0 {
+            state.connect_failures += 1;
+            let pause = retry.delay(state.connect_failures, &mut self.jitter);
+            state.budget.leave_alone(now + pause);
+        }
+    }
+
     /// Whether nothing of this origin can be had, so that the other files need not be tried.
-    fn fails_whole_origin(&mut self, origin: OriginId, failure: &Failure, has_head: bool) -> bool {
+    fn fails_whole_origin(&self, origin: OriginId, kind: ErrorKind) -> bool {
         let attempts = self.config.retry.attempts;
-        let state = self.origin(origin);
-        match failure.kind {
+        let state = &self.origins[origin.0 as usize];
+        match kind {
             ErrorKind::Tls => !state.ever_answered,
-            ErrorKind::Resolve => {
-                state.connect_failures += 1;
-                state.connect_failures >= attempts
+            // It was there: a network that changed or a server that restarts may come back.
+            ErrorKind::Connect | ErrorKind::Resolve if state.ever_answered => {
+                state.connect_failures >= attempts.saturating_mul(OVERLOAD_PATIENCE)
             }
-            ErrorKind::Connect | ErrorKind::Timeout if !has_head => {
-                !state.ever_answered && state.connect_failures >= attempts
-            }
-            _ => false,
+            ErrorKind::Timeout if state.ever_answered => false,
+            _ => state.connect_failures >= attempts,
         }
     }
 
@@ -143,12 +153,10 @@ impl Engine {
         for file in given_up {
             self.give_up(file, failure.clone());
         }
-        for file in self.waiting.drain() {
-            if self.files[file.index()].origin == origin {
-                self.give_up(file, failure.clone());
-            } else {
-                self.enqueue(file);
-            }
+        let files = &self.files;
+        let outstanding = |file: FileId| files[file.index()].outstanding();
+        for file in self.waiting.drain_origin(origin, outstanding) {
+            self.give_up(file, failure.clone());
         }
         self.redecide = true;
     }

@@ -8,6 +8,7 @@ mod dispatch;
 mod event;
 mod failure;
 mod file;
+mod lanes;
 mod plan;
 mod transfer;
 mod waiting;
@@ -122,6 +123,10 @@ struct OriginState {
     origin: Origin,
     budget: OriginBudget,
     streams: u32,
+    /// Files in transfer, by class.
+    files: [u32; 3],
+    /// Those of them that have no stream.
+    idle: u32,
     /// Answers over HTTP/2: many requests share a connection.
     multiplexes: bool,
     ever_answered: bool,
@@ -178,6 +183,8 @@ pub struct Engine {
     files: Vec<Entry>,
     waiting: Waiting,
     active: BTreeSet<FileId>,
+    /// Those of them that have no stream.
+    idle: BTreeSet<FileId>,
     /// When a file that failed may have new streams. Those without any have left their lanes.
     delayed: BTreeSet<(Timestamp, FileId)>,
     streams: BTreeMap<StreamId, Stream>,
@@ -191,6 +198,8 @@ pub struct Engine {
     /// What the present decision was made for.
     decided_for: Option<LinkEstimate>,
     redecide: bool,
+    /// Since when no stream is in flight.
+    idle_since: Option<Timestamp>,
     /// Lanes or streams may have become free.
     refill: bool,
     energy: Option<Joules>,
@@ -200,6 +209,8 @@ pub struct Engine {
     list_ended: bool,
     paused: bool,
     cancelled: bool,
+    /// [`Action::Done`] was given.
+    over: bool,
     actions: Vec<Action>,
 }
 
@@ -223,6 +234,7 @@ impl Engine {
             files: Vec::new(),
             waiting: Waiting::default(),
             active: BTreeSet::new(),
+            idle: BTreeSet::new(),
             delayed: BTreeSet::new(),
             streams: BTreeMap::new(),
             next_stream: 0,
@@ -232,6 +244,7 @@ impl Engine {
             lanes: Vec::new(),
             decided_for: None,
             redecide: true,
+            idle_since: Some(Timestamp::START),
             refill: true,
             energy: None,
             finishing: 0,
@@ -239,6 +252,7 @@ impl Engine {
             list_ended: false,
             paused: false,
             cancelled: false,
+            over: false,
             actions: Vec::new(),
         }
     }
@@ -257,7 +271,7 @@ impl Engine {
         match event {
             Event::Files(specs) => self.on_files(specs),
             Event::ListEnded => self.list_ended = true,
-            Event::Opened { file, opened } => self.on_opened(now, file, opened),
+            Event::Opened { file, opened } => self.on_opened(file, opened),
             Event::Head { stream, head } => self.on_head(now, stream, head),
             Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
@@ -275,7 +289,9 @@ impl Engine {
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }
-        if self.is_over() {
+        self.idle_since = self.streams.is_empty().then(|| self.idle_since.unwrap_or(now));
+        if !self.over && self.is_over() {
+            self.over = true;
             self.actions.push(Action::Done);
         }
         std::mem::take(&mut self.actions)
@@ -387,7 +403,6 @@ impl Engine {
                 Some(failure) => self.give_up(id, failure),
             }
         }
-        self.waiting.put_samples_first(&self.files);
         self.redecide = true;
     }
 
@@ -403,7 +418,9 @@ impl Engine {
         entry.state = State::Waiting;
         entry.class = class;
         entry.expected = expected;
-        self.waiting.push(class, entry.origin, file, entry.outstanding());
+        let guessed = entry.size_is_guessed() && !self.sizes.knows(entry.group);
+        let group = Some(entry.group).filter(|_| guessed);
+        self.waiting.push((class, entry.origin), file, entry.outstanding(), group);
     }
 
     fn origin_id(&mut self, origin: &Origin) -> OriginId {
@@ -415,6 +432,8 @@ impl Engine {
             origin: origin.clone(),
             budget: OriginBudget::new(self.config.limits.max_connections_per_origin),
             streams: 0,
+            files: [0; 3],
+            idle: 0,
             multiplexes: false,
             ever_answered: false,
             connect_failures: 0,
@@ -456,12 +475,6 @@ impl Engine {
             }
         }
     }
-
-    /// Streams that have a connection of their own.
-    fn connections_in_use(&self) -> u32 {
-        self.origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum()
-    }
-
     fn on_pause(&mut self, now: Timestamp) {
         self.paused = true;
         self.abort_all();
@@ -497,6 +510,7 @@ impl Engine {
         self.files[removed.file.index()].ranges.release(stream);
         let origin = self.origin(removed.origin);
         origin.streams = origin.streams.saturating_sub(1);
+        self.note_streams(removed.file);
         Some(removed)
     }
 }

@@ -15,6 +15,9 @@ use super::{Engine, FileId};
 /// A link estimate that moved by less than this does not call for another decision.
 const MATERIAL_CHANGE: f64 = 1.15;
 
+/// A lane without a stream for this long, beside two round trips, is idle.
+const IDLE: Duration = Duration::from_millis(100);
+
 /// The least time over which growth of lanes is judged.
 const SETTLE: Duration = Duration::from_millis(150);
 
@@ -122,28 +125,28 @@ impl Engine {
         self.redecide |= moved;
     }
 
-    /// Something arrived after a silence: the silence is no sample.
+    /// A stream starts. After a pause of more than a few round trips, what was not delivered during
+    /// the pause says nothing about the link; between two files of a lane it does: it is what the
+    /// lane costs.
     pub(super) fn note_activity(&mut self, now: Timestamp) {
-        if self.streams.is_empty() {
+        let pause = self.link.estimate().rtt * 2 + IDLE;
+        if self.streams.is_empty()
+            && self.idle_since.is_some_and(|since| now.saturating_since(since) > pause)
+        {
             self.link.on_idle(now);
         }
     }
 
-    /// Files have left a cluster: if fewer remain than it has lanes, those are free.
-    pub(super) fn redecide_if_drained(&mut self) {
+    /// A file of `class` has left its cluster: if none waits there, its channel is free.
+    pub(super) fn redecide_if_drained(&mut self, class: SizeClass) {
         let Some(decision) = &self.decision else { return };
-        let drained = decision.allocations.iter().zip(&self.lanes).any(|(allocation, lanes)| {
-            let of_cluster = |class: &SizeClass| allocation.classes.contains(*class);
-            let waiting = SizeClass::ALL
-                .iter()
-                .filter(|c| of_cluster(c))
-                .any(|c| self.waiting.count(*c).files > 0);
-            let active = || {
-                self.active.iter().filter(|id| of_cluster(&self.files[id.index()].class)).count()
-            };
-            !waiting && active() < *lanes as usize
+        let cluster = decision.allocations.iter().find(|a| a.classes.contains(class));
+        self.redecide |= cluster.is_some_and(|cluster| {
+            SizeClass::ALL
+                .into_iter()
+                .filter(|class| cluster.classes.contains(*class))
+                .all(|class| self.waiting.count(class).files == 0)
         });
-        self.redecide |= drained;
     }
 
     /// Whether there is anything to decide about.
@@ -224,13 +227,11 @@ impl Engine {
         for file in self.waiting.drain() {
             self.enqueue(file);
         }
-        self.waiting.put_samples_first(&self.files);
         let reclassified: Vec<FileId> = self.active.iter().copied().collect();
         for file in reclassified {
             let (class, expected) = self.classify(file);
-            let entry = &mut self.files[file.index()];
-            entry.class = class;
-            entry.expected = expected;
+            self.files[file.index()].expected = expected;
+            self.move_to(file, class, self.files[file.index()].origin);
         }
     }
 
@@ -244,9 +245,9 @@ impl Engine {
         let known_sizes = self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
         for index in 0..self.origins.len() {
             let id = super::OriginId(index as u32);
-            let active = self.active.iter().filter(|f| self.files[f.index()].origin == id).count();
-            let files = (active + self.waiting.of_origin(id)) as u32;
+            let waiting = self.waiting.of_origin(id) as u32;
             let state = &mut self.origins[index];
+            let files = waiting.saturating_add(state.files_in_transfer());
             let limit = state.budget.capacity().min(total);
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
             let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };

@@ -3,5 +3,6 @@
 mod complete;
 mod control;
 mod faults;
+mod random;
 mod tuning;
 mod world;

@@ -14,7 +14,7 @@ use crate::connection::{Protocol, shown};
 const MOST_RESTARTS: u32 = 3;
 
 impl Engine {
-    pub(super) fn on_opened(&mut self, now: Timestamp, file: FileId, opened: Opened) {
+    pub(super) fn on_opened(&mut self, file: FileId, opened: Opened) {
         let entry = &mut self.files[file.index()];
         if entry.state != State::Opening {
             // It can also turn out later that it can't be written.
@@ -40,7 +40,6 @@ impl Engine {
             Opened::Verified { size } => self.keep_existing(file, size),
             Opened::Failed(failure) => self.give_up(file, failure),
         }
-        self.note_activity(now);
     }
 
     pub(super) fn on_head(&mut self, now: Timestamp, stream: StreamId, head: Head) {
@@ -62,10 +61,12 @@ impl Engine {
         if !whole {
             return;
         }
-        entry.origin = answered_by;
         entry.located = (head.url != entry.spec.url).then_some(head.url);
         entry.takes_ranges = head.ranges && head.total.is_some() && !entry.ignores_ranges;
         entry.validator = Some(head.validator);
+        let class = entry.class;
+        self.move_to(file, class, answered_by);
+        let entry = &mut self.files[file.index()];
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
             if existing.is_version(head.total, head.modified) {
                 self.keep_existing(file, existing.size);
@@ -94,11 +95,10 @@ impl Engine {
         }
         let (class, expected) = self.classify(file);
         let entry = &mut self.files[file.index()];
-        if entry.class != class {
-            self.redecide = true;
-        }
-        entry.class = class;
         entry.expected = expected;
+        self.redecide |= entry.class != class;
+        let origin = entry.origin;
+        self.move_to(file, class, origin);
     }
 
     fn move_stream(&mut self, stream: StreamId, from: OriginId, to: OriginId) {
@@ -111,14 +111,19 @@ impl Engine {
     }
 
     fn note_answer(&mut self, now: Timestamp, origin: OriginId, protocol: Protocol) {
-        let origin = self.origin(origin);
+        let state = self.origin(origin);
         let multiplexes = protocol == Protocol::Http2;
-        let news = !origin.ever_answered || origin.multiplexes != multiplexes;
-        origin.multiplexes = multiplexes;
-        origin.ever_answered = true;
-        origin.connect_failures = 0;
-        origin.budget.on_success(now);
+        let news = !state.ever_answered || state.multiplexes != multiplexes;
+        state.multiplexes = multiplexes;
         self.redecide |= news;
+        self.note_success(now, origin);
+    }
+
+    fn note_success(&mut self, now: Timestamp, origin: OriginId) {
+        let state = self.origin(origin);
+        state.ever_answered = true;
+        state.connect_failures = 0;
+        self.redecide |= state.budget.on_success(now);
     }
 
     pub(super) fn on_data(&mut self, now: Timestamp, stream: StreamId, bytes: u64) {
@@ -171,7 +176,7 @@ impl Engine {
                     self.on_failure(now, ended, Failure::new(ErrorKind::Protocol, message));
                     return;
                 };
-                self.note_answer_of(now, ended.origin);
+                self.note_success(now, ended.origin);
                 self.keep_existing(file, existing.size);
                 return;
             }
@@ -185,16 +190,6 @@ impl Engine {
             }
         }
         self.finish_if_complete(file);
-        if self.streams.is_empty() {
-            self.link.on_idle(now);
-        }
-    }
-
-    fn note_answer_of(&mut self, now: Timestamp, origin: OriginId) {
-        let origin = self.origin(origin);
-        origin.ever_answered = true;
-        origin.connect_failures = 0;
-        origin.budget.on_success(now);
     }
 
     /// A server that said it takes ranges answered one with the whole file: no more range streams
@@ -257,10 +252,9 @@ impl Engine {
         for stream in leftover {
             self.abort(stream);
         }
-        self.active.remove(&file);
+        self.leave_lane(file);
         self.release_hold(file);
         self.finishing += 1;
-        self.redecide_if_drained();
         self.actions.push(Action::Finish { file, modified });
     }
 
@@ -291,9 +285,8 @@ impl Engine {
             self.abort(stream);
         }
         self.files[file.index()].state = State::Over;
-        self.active.remove(&file);
+        self.leave_lane(file);
         self.release_hold(file);
-        self.redecide_if_drained();
     }
 }
 

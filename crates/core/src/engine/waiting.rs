@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use pelton_algos::cluster::SizeClass;
+use pelton_algos::sizes::GroupId;
 use pelton_algos::units::Bytes;
 
 use super::OriginId;
 use super::event::FileId;
-use super::file::Entry;
 
 /// Files of each group that come first, to learn their sizes.
 const SAMPLES: u32 = 2;
@@ -17,6 +17,8 @@ const SAMPLES: u32 = 2;
 pub(super) struct Waiting {
     queues: BTreeMap<(SizeClass, OriginId), VecDeque<FileId>>,
     counts: [Count; 3],
+    /// Files of each group that came first.
+    samples: HashMap<(OriginId, GroupId), u32>,
 }
 
 /// Files and bytes of one class that wait.
@@ -27,36 +29,69 @@ pub(super) struct Count {
 }
 
 impl Waiting {
-    pub(super) fn push(&mut self, class: SizeClass, origin: OriginId, file: FileId, bytes: u64) {
-        self.queues.entry((class, origin)).or_default().push_back(file);
+    /// Adds a file of which `bytes` are still to come. The first few of each `guessed` group, in
+    /// which nobody has seen a size yet, come before all others.
+    pub(super) fn push(
+        &mut self,
+        (class, origin): (SizeClass, OriginId),
+        file: FileId,
+        bytes: u64,
+        guessed: Option<GroupId>,
+    ) {
+        let queue = self.queues.entry((class, origin)).or_default();
+        let samples = guessed.map(|group| self.samples.entry((origin, group)).or_default());
+        match samples {
+            Some(samples) if *samples < SAMPLES => {
+                *samples += 1;
+                queue.push_front(file);
+            }
+            _ => queue.push_back(file),
+        }
         let count = &mut self.counts[class as usize];
         count.files += 1;
         count.bytes += bytes;
     }
 
-    /// The next file of `class` whose origin `may_start`. `bytes_of` tells what [`push`](Self::push)
-    /// was told.
+    /// Origins with waiting files of `class`.
+    pub(super) fn origins(&self, class: SizeClass) -> impl Iterator<Item = OriginId> + '_ {
+        let range = (class, OriginId(0))..=(class, OriginId(u32::MAX));
+        self.queues
+            .range(range)
+            .filter(|(_, queue)| !queue.is_empty())
+            .map(|((_, origin), _)| *origin)
+    }
+
+    /// The next file of `class` and `origin`. `bytes_of` tells what [`push`](Self::push) was told.
     pub(super) fn pop(
         &mut self,
         class: SizeClass,
-        may_start: impl Fn(OriginId) -> bool,
+        origin: OriginId,
         bytes_of: impl Fn(FileId) -> u64,
     ) -> Option<FileId> {
-        let range = (class, OriginId(0))..=(class, OriginId(u32::MAX));
-        let (_, queue) = self
-            .queues
-            .range_mut(range)
-            .find(|((_, origin), queue)| !queue.is_empty() && may_start(*origin))?;
-        let file = queue.pop_front()?;
+        let file = self.queues.get_mut(&(class, origin))?.pop_front()?;
         let count = &mut self.counts[class as usize];
         count.files -= 1;
         count.bytes = count.bytes.saturating_sub(bytes_of(file));
         Some(file)
     }
 
-    /// Takes out every file: to cluster them anew, or to give up those of one origin.
+    /// Takes out every file of `origin`.
+    pub(super) fn drain_origin(
+        &mut self,
+        origin: OriginId,
+        bytes_of: impl Fn(FileId) -> u64,
+    ) -> Vec<FileId> {
+        let mut files = Vec::new();
+        for class in SizeClass::ALL {
+            files.extend(std::iter::from_fn(|| self.pop(class, origin, &bytes_of)));
+        }
+        files
+    }
+
+    /// Takes out every file: to cluster them anew, or to give them up.
     pub(super) fn drain(&mut self) -> Vec<FileId> {
         self.counts = Default::default();
+        self.samples.clear();
         let mut files: Vec<FileId> =
             std::mem::take(&mut self.queues).into_values().flatten().collect();
         files.sort_unstable();
@@ -81,25 +116,5 @@ impl Waiting {
 
     pub(super) fn bytes(&self) -> Bytes {
         Bytes(self.counts.iter().map(|count| count.bytes).sum())
-    }
-
-    /// Moves a few files of each group whose sizes nobody has seen to the front.
-    pub(super) fn put_samples_first(&mut self, files: &[Entry]) {
-        for queue in self.queues.values_mut() {
-            let mut seen = HashMap::<_, u32>::new();
-            let (mut samples, mut others) = (VecDeque::new(), VecDeque::with_capacity(queue.len()));
-            for file in queue.drain(..) {
-                let entry = &files[file.index()];
-                let taken = seen.entry(entry.group).or_default();
-                if entry.size_is_guessed() && *taken < SAMPLES {
-                    *taken += 1;
-                    samples.push_back(file);
-                } else {
-                    others.push_back(file);
-                }
-            }
-            samples.append(&mut others);
-            *queue = samples;
-        }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::policy::{Eht, EhtConfig, Hat};
+use pelton_algos::ranges::ByteRange;
 use pelton_algos::units::Bytes;
 
 use super::super::*;
@@ -93,9 +94,10 @@ fn a_pause_while_files_wait_for_a_retry_ends_nothing() {
 #[test]
 fn a_paused_search_for_efficiency_does_not_spin() {
     let config = EhtConfig { search_share: 1.0, ..EhtConfig::default() };
-    let mut world = World::new(Box::new(Eht::new(config))).host("one", twenty_files());
+    let mut world =
+        World::new(Box::new(Eht::new(config))).host("one", Host::default().files(20, |_| 20 * MB));
     world.metered = true;
-    world.get_all();
+    world.get_all_with_sizes();
     world.run_for(secs(1));
     assert!(world.engine.policy.next_timeout().is_some(), "a search is under way");
     world.send(Event::Pause);
@@ -231,8 +233,6 @@ fn part(size: u64, version: u64, done: &[ByteRange]) -> Opened {
     let validator = Remote { size, version }.validator();
     Opened::Part(Resumable { size, validator, done: done.to_vec() })
 }
-
-use pelton_algos::ranges::ByteRange;
 
 #[test]
 fn a_part_is_continued_from_its_gaps() {

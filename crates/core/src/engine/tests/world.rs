@@ -123,8 +123,8 @@ pub(super) struct Local {
     pub(super) path: String,
     /// What lay where it goes.
     opened: Option<Opened>,
-    /// What was written, in order: bytes and their version.
-    written: Vec<(ByteRange, u64)>,
+    /// What was written: start, end and version.
+    written: BTreeMap<u64, (u64, u64)>,
     /// Bytes that the run brought, whatever became of them.
     pub(super) brought: u64,
     pub(super) restarts: u32,
@@ -133,34 +133,37 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// Whether what was written is `remote`, whole and of one version.
-    fn is(&self, remote: Remote) -> bool {
-        let mut painted = BTreeMap::<u64, (u64, u64)>::new();
-        for (range, version) in &self.written {
-            let under: Vec<_> = painted
-                .range(..range.end)
-                .filter(|(_, (end, _))| *end > range.start)
-                .map(|(start, (end, version))| (*start, *end, *version))
-                .collect();
-            for (start, end, version) in under {
-                painted.remove(&start);
-                if start < range.start {
-                    painted.insert(start, (range.start, version));
-                }
-                if end > range.end {
-                    painted.insert(range.end, (end, version));
-                }
+    /// Writes `range` of `version` over whatever is there.
+    fn write(&mut self, mut range: ByteRange, version: u64) {
+        let under: Vec<_> = self
+            .written
+            .range(..=range.end)
+            .rev()
+            .take_while(|(_, (end, _))| *end >= range.start)
+            .map(|(start, (end, version))| (*start, *end, *version))
+            .collect();
+        for (start, end, before) in under {
+            self.written.remove(&start);
+            if before == version {
+                range = range.start.min(start)..range.end.max(end);
+                continue;
             }
-            if !range.is_empty() {
-                painted.insert(range.start, (range.end, *version));
+            if start < range.start {
+                self.written.insert(start, (range.start, before));
+            }
+            if end > range.end {
+                self.written.insert(range.end, (end, before));
             }
         }
-        let mut at = 0;
-        painted.into_iter().all(|(start, (end, version))| {
-            let joins = start == at && version == remote.version;
-            at = end;
-            joins
-        }) && at == remote.size
+        if !range.is_empty() {
+            self.written.insert(range.start, (range.end, version));
+        }
+    }
+
+    /// Whether what was written is `remote`, whole and of one version.
+    fn is(&self, remote: Remote) -> bool {
+        let whole = BTreeMap::from([(0, (remote.size, remote.version))]);
+        self.written == if remote.size == 0 { BTreeMap::new() } else { whole }
     }
 }
 
@@ -296,6 +299,9 @@ impl World {
     }
 
     pub(super) fn add(&mut self, specs: Vec<FileSpec>) {
+        if self.metered {
+            self.send(Event::Energy(Joules::ZERO));
+        }
         for spec in &specs {
             self.local.push(Local {
                 host: spec.url.host_str().unwrap().to_owned(),
@@ -403,8 +409,10 @@ impl World {
                 let local = &mut self.local[file.index()];
                 if let Opened::Part(part) = &opened {
                     let version = part.validator.etag.as_ref().unwrap()[2..3].parse().unwrap();
-                    let there = part.done.iter().filter(|range| range.end <= part.size);
-                    local.written = there.map(|range| (range.clone(), version)).collect();
+                    let there = part.done.iter().filter(|range| range.end <= part.size).cloned();
+                    for range in there {
+                        local.write(range, version);
+                    }
                 }
                 assert_eq!(local.opened.replace(opened.clone()), None);
                 self.later(Duration::ZERO, Coming::Event(Event::Opened { file, opened }));
@@ -466,9 +474,9 @@ impl World {
         let host = host.redirects_to.as_ref().map_or(host, |to| &self.hosts[to]);
         let remote = host.files[&local.path];
         // A file that has changed since is as good as it was.
-        let versions = (1..=remote.version).map(|version| Remote { version, ..remote });
+        let mut versions = (1..=remote.version).map(|version| Remote { version, ..remote });
         assert!(
-            versions.into_iter().any(|remote| local.is(remote)),
+            versions.any(|remote| local.is(remote)),
             "{file:?} is finished with {:?} instead of {remote:?}",
             local.written
         );
@@ -511,7 +519,9 @@ impl World {
         if self.hosts[host].protocol != Protocol::Http2 && self.hosts[host].redirects_to.is_none() {
             assert!(here <= limits.max_connections_per_origin as usize, "{here} to {host}");
             assert!(here <= self.told[host] as usize, "{here} to {host}, told {:?}", self.told);
-            assert!(self.live.len() <= limits.max_connections as usize);
+            let alone = |live: &&Live| self.hosts[&live.host].protocol != Protocol::Http2;
+            let connections = self.live.values().filter(alone).count();
+            assert!(connections <= limits.max_connections as usize);
         }
         let most = limits.max_streams_per_file.map_or(usize::MAX, |most| most as usize);
         let streams = self.streams_of(file.index());
@@ -634,7 +644,7 @@ impl World {
         let (at, file) = (live.position, live.fetch.file);
         let local = &mut self.local[file.index()];
         local.brought += bytes;
-        local.written.push((from..at, remote.version));
+        local.write(from..at, remote.version);
         if bytes > 0 {
             self.send(Event::Data { stream, bytes });
         }

@@ -1,0 +1,8 @@
+//! The command as people run it.
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+mod common;
+#[cfg(unix)]
+mod guide;
+mod offline;
+mod transfer;

@@ -1,0 +1,295 @@
+//! The command against an origin on this machine.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use pelton_core::catalog::{Digest, DigestAlgorithm};
+use pelton_core::digest::hash_file;
+use pelton_lab::content::VirtualFile;
+use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig, Storm};
+use serde_json::Value;
+
+use crate::common::{Run, said};
+
+fn files() -> Vec<VirtualFile> {
+    [("/d/a.bin", 300_000), ("/d/b.txt", 12_000), ("/d/sub/c.bin", 3_000_000), ("/d/empty", 0)]
+        .into_iter()
+        .enumerate()
+        .map(|(seed, (path, size))| VirtualFile::new(path, size, seed as u64))
+        .collect()
+}
+
+fn origin() -> Origin {
+    Origin::start(OriginConfig { files: files(), ..OriginConfig::default() }).unwrap()
+}
+
+fn behaving(path: &str, behaviour: OriginBehaviour) -> Origin {
+    let behaviour_by_path = vec![(path.to_owned(), behaviour)];
+    Origin::start(OriginConfig { files: files(), behaviour_by_path, ..OriginConfig::default() })
+        .unwrap()
+}
+
+fn events(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn assert_there(run: &Run, name: &str, file: &VirtualFile) {
+    let found = hash_file(&run.folder().join(name), DigestAlgorithm::Sha256).unwrap();
+    assert_eq!(found, file.sha256(), "{name}");
+}
+
+#[test]
+fn a_tree_arrives_with_its_structure() {
+    let (origin, run) = (origin(), Run::new());
+    let told = run.pelton(&["get", "-r", "-d", "out", &origin.url("/d/")]);
+    assert_eq!((told.code, told.stdout.as_str()), (0, ""), "{}", told.stderr);
+    assert!(told.stderr.starts_with("4 files, 3.31 MB in "), "{}", told.stderr);
+    for file in files() {
+        assert_there(&run, &file.path.replace("/d/", "out/"), &file);
+    }
+}
+
+#[test]
+fn every_policy_brings_the_same_bytes() {
+    let origin = origin();
+    for policy in ["lowe", "hat", "eht", "fixed"] {
+        let run = Run::new();
+        let told = run.pelton(&["get", "-r", &origin.url("/d/"), "--policy", policy, "-q"]);
+        assert_eq!((told.code, told.stderr.as_str()), (0, ""), "{policy}");
+        for file in files() {
+            assert_there(&run, &file.path.replace("/d/", ""), &file);
+        }
+    }
+}
+
+#[test]
+fn only_one_level_and_what_the_globs_allow() {
+    let (origin, run) = (origin(), Run::new());
+    run.pelton(&["get", &origin.url("/d/"), "--exclude", "*.txt"]);
+    assert!(run.folder().join("a.bin").exists() && run.folder().join("empty").exists());
+    assert!(!run.folder().join("b.txt").exists() && !run.folder().join("sub").exists());
+}
+
+#[test]
+fn json_goes_to_standard_output_and_ends_with_the_summary() {
+    let (origin, run) = (origin(), Run::new());
+    let told = run.pelton(&["get", "-r", "--json", &origin.url("/d/")]);
+    let events = events(&told.stdout);
+    let of_kind = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
+    assert_eq!(events[0]["event"], "plan");
+    assert_eq!(events[0]["schema"], 1);
+    assert_eq!(
+        (of_kind("plan"), of_kind("start"), of_kind("file"), of_kind("summary")),
+        (1, 4, 4, 1)
+    );
+    let summary = events.last().unwrap();
+    assert_eq!(summary["event"], "summary");
+    assert_eq!(summary["files_done"], 4);
+    assert_eq!(summary["bytes"], 3_312_000);
+    assert_eq!(summary["exit_code"], 0);
+    assert!(summary["energy_source"].as_str().unwrap().starts_with("modelled: "));
+}
+
+#[test]
+fn without_a_meter_there_are_no_joules() {
+    let (origin, run) = (origin(), Run::new());
+    let told = run.pelton(&["get", "--json", "--power-meter=none", &origin.url("/d/b.txt")]);
+    let events = events(&told.stdout);
+    assert_eq!(events.last().unwrap()["energy_j"], Value::Null);
+}
+
+#[test]
+fn one_file_can_have_another_name_or_go_to_standard_output() {
+    let (origin, run) = (origin(), Run::new());
+    let file = &files()[1];
+    let url = origin.url(&file.path);
+    assert_eq!(run.pelton(&["get", &url, "-d", "x", "-o", "y/z"]).code, 0);
+    assert_there(&run, "x/y/z", file);
+    let output = run.command(&["get", &url, "-o", "-"]).output().unwrap();
+    assert_eq!(output.stdout, file.bytes(0..file.size));
+    assert!(!output.stderr.is_empty());
+}
+
+#[test]
+fn a_checksum_is_checked() {
+    let (origin, run) = (origin(), Run::new());
+    let wrong = format!("sha-256={}", "00".repeat(32));
+    let told = run.pelton(&["get", &origin.url("/d/b.txt"), "--checksum", &wrong]);
+    assert_eq!(told.code, 32, "{}", told.stderr);
+    assert!(!run.folder().join("b.txt").exists());
+}
+
+#[test]
+fn failures_are_named_and_give_their_code() {
+    let (origin, run) = (origin(), Run::new());
+    let told = run.pelton(&["get", "-q", &origin.url("/d/b.txt"), &origin.url("/d/none")]);
+    assert_eq!(told.code, 3);
+    assert!(told.stderr.starts_with("1 of 2 files failed:\n  none  "), "{}", told.stderr);
+    assert!(told.stderr.contains("404"), "{}", told.stderr);
+    assert!(run.folder().join("b.txt").exists());
+}
+
+#[test]
+fn different_failures_are_seven() {
+    let locked = OriginBehaviour {
+        basic_auth: Some(("me".to_owned(), "secret".to_owned())),
+        ..OriginBehaviour::default()
+    };
+    let (origin, run) = (behaving("/d/a.bin", locked), Run::new());
+    let (a, none) = (origin.url("/d/a.bin"), origin.url("/d/none"));
+    assert_eq!(run.pelton(&["get", &a, &none]).code, 7);
+    assert_eq!(run.pelton(&["get", &a]).code, 24);
+    assert_eq!(run.pelton(&["get", &a, "-u", "me:secret"]).code, 0);
+    assert_there(&run, "a.bin", &files()[0]);
+}
+
+#[test]
+fn netrc_logs_in_and_is_found_at_home() {
+    let locked = OriginBehaviour {
+        basic_auth: Some(("me".to_owned(), "secret".to_owned())),
+        ..OriginBehaviour::default()
+    };
+    let (origin, run) = (behaving("/d/b.txt", locked), Run::new());
+    let text = "machine 127.0.0.1 login me password secret\n";
+    fs::write(run.folder().join(".netrc"), text).unwrap();
+    assert_eq!(run.pelton(&["get", "--netrc", &origin.url("/d/b.txt")]).code, 0);
+}
+
+#[test]
+fn a_refused_connection_is_a_network_failure() {
+    let told = Run::new().pelton(&["get", "--tries=1", "http://127.0.0.1:1/x"]);
+    assert_eq!(told.code, 6, "{}", told.stderr);
+    assert!(told.stderr.contains("run the same command again to go on"), "{}", told.stderr);
+}
+
+#[test]
+fn tries_bound_the_attempts() {
+    let storm = Storm { status: 500, requests: u64::MAX, retry_after: None };
+    let broken = OriginBehaviour { storm: Some(storm), ..OriginBehaviour::default() };
+    let (origin, run) = (behaving("/d/b.txt", broken), Run::new());
+    let flags = ["--tries=2", "--retry-wait=10ms"];
+    let told = run.pelton(&["get", flags[0], flags[1], &origin.url("/d/b.txt")]);
+    assert_eq!(told.code, 22, "{}", told.stderr);
+    assert_eq!(origin.hits("/d/b.txt"), 2);
+}
+
+#[test]
+fn an_existing_file_that_differs_is_kept_unless_overwritten() {
+    let (origin, run) = (origin(), Run::new());
+    let (url, path) = (origin.url("/d/b.txt"), run.folder().join("b.txt"));
+    fs::write(&path, "mine").unwrap();
+    assert_eq!(run.pelton(&["get", &url]).code, 13);
+    assert_eq!(fs::read(&path).unwrap(), b"mine");
+    assert_eq!(run.pelton(&["get", &url, "--overwrite"]).code, 0);
+    assert_there(&run, "b.txt", &files()[1]);
+}
+
+#[test]
+fn a_dry_run_fetches_nothing_and_says_why() {
+    let (origin, run) = (origin(), Run::new());
+    let told = run.pelton(&[
+        "get",
+        "-r",
+        "--dry-run",
+        "--bandwidth=50M",
+        "--rtt=200ms",
+        &origin.url("/d/"),
+    ]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    for word in ["4 files, 3.31 MB", "50.0 Mbit/s", "because   ", "joules    modelled: "] {
+        assert!(told.stdout.contains(word), "{word} is not in:\n{}", told.stdout);
+    }
+    assert!(!run.folder().join("a.bin").exists());
+    assert!(origin.log().iter().all(|entry| entry.method == "HEAD" || entry.path.ends_with('/')));
+}
+
+#[test]
+fn a_report_is_the_whole_run() {
+    let (origin, run) = (origin(), Run::new());
+    run.pelton(&["get", &origin.url("/d/"), "--report", "run.json"]);
+    let report: Value =
+        serde_json::from_slice(&fs::read(run.folder().join("run.json")).unwrap()).unwrap();
+    assert_eq!(report["files"].as_array().unwrap().len(), 3);
+    assert_eq!(report["summary"]["exit_code"], 0);
+    assert!(!report["decisions"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_list_shows_names_and_sizes() {
+    let (origin, run) = (origin(), Run::new());
+    let told = run.pelton(&["list", "-r", &origin.url("/d/")]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(told.stdout.contains("   300 kB  a.bin\n"), "{}", told.stdout);
+    assert!(told.stdout.contains("  3.00 MB  sub/c.bin\n"), "{}", told.stdout);
+    assert_eq!(told.stderr, "4 files, 3.31 MB\n");
+    let told = run.pelton(&["list", "--json", &origin.url("/d/b.txt")]);
+    assert_eq!(events(&told.stdout)[0]["size"], 12_000);
+}
+
+#[test]
+fn a_checksum_list_has_its_files_beside_base_url() {
+    let (origin, run) = (origin(), Run::new());
+    let value = files()[1].sha256().to_vec();
+    let digest = Digest { algorithm: DigestAlgorithm::Sha256, value }.to_string();
+    let hex = digest.trim_start_matches("sha-256=");
+    let run = run.stdin(&format!("{hex}  b.txt\n"));
+    let told = run.pelton(&["get", "-i", "-", "--base-url", &origin.url("/d"), "--json"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let file = events(&told.stdout).into_iter().find(|event| event["event"] == "file").unwrap();
+    assert_eq!(file["digest"], digest);
+}
+
+#[test]
+fn a_log_tells_decisions_and_files() {
+    let (origin, run) = (origin(), Run::new());
+    run.pelton(&["get", "-q", "--log", "run.log", &origin.url("/d/b.txt")]);
+    let log = fs::read_to_string(run.folder().join("run.log")).unwrap();
+    assert!(log.contains("b.txt: 12.0 kB in ") && log.contains(" -> "), "{log}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_goes_on_where_it_stopped() {
+    let slow = OriginBehaviour {
+        rate_per_connection: Some(pelton_algos::units::BitRate::from_mbps(4.0)),
+        ..OriginBehaviour::default()
+    };
+    let (origin, run) = (behaving("/d/sub/c.bin", slow), Run::new());
+    let url = origin.url("/d/sub/c.bin");
+    let mut child = run.command(&["get", "--json", "-s", "1", &url]).spawn().unwrap();
+    drop(child.stdin.take());
+    // The pipe must stay open: a reader that is gone ends the run, too.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_under_way = |line: &str| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        event["event"] == "progress" && event["bytes"].as_u64().unwrap() > 200_000
+    };
+    assert!(lines.by_ref().any(|line| is_under_way(&line.unwrap())), "it ended by itself");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let rest: Vec<String> = lines.map(|line| line.unwrap()).collect();
+    let told = said(child.wait_with_output().unwrap());
+    assert_eq!(told.code, 130, "{}", told.stderr);
+    assert!(told.stderr.contains("run the same command again to go on"), "{}", told.stderr);
+    let summary: Value = serde_json::from_str(rest.last().unwrap()).unwrap();
+    assert_eq!(summary["exit_code"], 130);
+
+    let told = run.pelton(&["get", "--json", &url]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let file = events(&told.stdout).into_iter().find(|event| event["event"] == "file").unwrap();
+    assert!(file["resumed_from"].as_u64().unwrap() > 100_000, "{file}");
+    assert_there(&run, "c.bin", &files()[2]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_is_gone_ends_the_run() {
+    let (origin, run) = (origin(), Run::new());
+    let mut command = run.command(&["get", "--json", &origin.url("/d/a.bin")]);
+    let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    let told = said(child.wait_with_output().unwrap());
+    assert_eq!(told.code, 17, "{}", told.stderr);
+    assert!(told.stderr.contains("standard output"), "{}", told.stderr);
+}

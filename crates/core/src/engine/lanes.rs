@@ -1,0 +1,114 @@
+//! Files in transfer, counted as they come and go: over HTTP/2 they are many, and no event may
+//! cost a walk through them.
+
+use pelton_algos::cluster::{Classes, SizeClass};
+use pelton_algos::params::Allocation;
+use pelton_algos::time::Timestamp;
+
+use super::event::FileId;
+use super::{Engine, OriginId, OriginState};
+
+/// Requests that one HTTP/2 connection bears: servers commonly allow 100 to 128 streams.
+const STREAMS_PER_CONNECTION: u32 = 100;
+
+impl Engine {
+    pub(super) fn enter_lane(&mut self, file: FileId) {
+        if self.active.insert(file) {
+            let entry = &self.files[file.index()];
+            let (origin, class) = (entry.origin, entry.class);
+            self.origin(origin).files[class as usize] += 1;
+            self.note_streams(file);
+        }
+    }
+
+    pub(super) fn leave_lane(&mut self, file: FileId) {
+        if self.active.remove(&file) {
+            let entry = &self.files[file.index()];
+            let (origin, class) = (entry.origin, entry.class);
+            self.origin(origin).files[class as usize] -= 1;
+            self.note_streams(file);
+            self.redecide_if_drained(class);
+        }
+    }
+
+    /// `file` got its first stream or lost its last, or may have.
+    pub(super) fn note_streams(&mut self, file: FileId) {
+        let entry = &self.files[file.index()];
+        let origin = entry.origin;
+        let is_idle = entry.ranges.streams() == 0 && self.active.contains(&file);
+        if is_idle && self.idle.insert(file) {
+            self.origin(origin).idle += 1;
+        } else if !is_idle && self.idle.remove(&file) {
+            self.origin(origin).idle -= 1;
+        }
+    }
+
+    /// `file` turned out to be of `class` and `origin`.
+    pub(super) fn move_to(&mut self, file: FileId, class: SizeClass, origin: OriginId) {
+        let entry = &mut self.files[file.index()];
+        let before = (entry.class, entry.origin);
+        (entry.class, entry.origin) = (class, origin);
+        if before == (class, origin) || !self.active.contains(&file) {
+            return;
+        }
+        let is_idle = u32::from(self.idle.contains(&file));
+        let state = self.origin(before.1);
+        state.files[before.0 as usize] -= 1;
+        state.idle -= is_idle;
+        let state = self.origin(origin);
+        state.files[class as usize] += 1;
+        state.idle += is_idle;
+    }
+
+    /// Lanes that the files of `classes` in transfer occupy. Over HTTP/2 a lane bears as many
+    /// files as its pipelining says.
+    pub(super) fn lanes_used(&self, classes: Classes, allocations: &[Allocation]) -> f64 {
+        SizeClass::ALL
+            .into_iter()
+            .filter(|class| classes.contains(*class))
+            .map(|class| {
+                let pipelining = allocations
+                    .iter()
+                    .find(|a| a.classes.contains(class))
+                    .map_or(1, |a| a.parameters.pipelining.clamp(1, STREAMS_PER_CONNECTION));
+                let of = |multiplexed: bool| -> f64 {
+                    let origins = self.origins.iter().filter(|o| o.multiplexes == multiplexed);
+                    origins.map(|o| f64::from(o.files[class as usize])).sum()
+                };
+                of(false) + of(true) / f64::from(pipelining)
+            })
+            .sum()
+    }
+
+    /// Streams that may start at `origin` now.
+    pub(super) fn room(&self, now: Timestamp, origin: OriginId) -> u32 {
+        let state = &self.origins[origin.0 as usize];
+        let here = state.stream_budget(now).saturating_sub(state.streams);
+        if state.multiplexes {
+            return here;
+        }
+        here.min(self.config.limits.max_connections.saturating_sub(self.connections_in_use()))
+    }
+
+    /// Streams that have a connection of their own.
+    pub(super) fn connections_in_use(&self) -> u32 {
+        self.origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum()
+    }
+}
+
+impl OriginState {
+    /// Streams that may be in flight at `now`.
+    fn stream_budget(&self, now: Timestamp) -> u32 {
+        let connections = self.budget.allowed(now);
+        if self.multiplexes {
+            connections.saturating_mul(STREAMS_PER_CONNECTION)
+        } else {
+            connections
+        }
+    }
+
+    /// Files in transfer.
+    pub(super) fn files_in_transfer(&self) -> u32 {
+        self.files.iter().sum()
+    }
+}
