@@ -90,6 +90,8 @@ pub struct LinkEstimator {
     stream_window: Option<Bytes>,
     sample: Sample,
     growth: Option<Growth>,
+    /// The pipe has been full once: the prior has served its purpose.
+    was_full: bool,
 }
 
 /// The last time that the rate grew.
@@ -122,6 +124,7 @@ impl LinkEstimator {
             stream_window: None,
             sample: Sample::default(),
             growth: None,
+            was_full: false,
         }
     }
 
@@ -185,11 +188,17 @@ impl LinkEstimator {
             }
         });
         self.stream_window = Some(window);
+        self.was_full |= !self.is_filling();
     }
 
     /// Whether the rate was still growing when last seen.
     pub fn is_filling(&self) -> bool {
         self.growth.is_none_or(|growth| growth.quiet < FULL_AFTER)
+    }
+
+    /// Whether the pipe has been full at least once, so that the bandwidth is measured.
+    pub const fn was_full(&self) -> bool {
+        self.was_full
     }
 
     fn rtt(&self) -> Duration {
@@ -203,10 +212,13 @@ impl LinkEstimator {
         }
         match self.config.bandwidth_hint {
             // A hint is the host's knowledge of the link: exceed it only on evidence.
-            Some(hint) => BitRate::from_bps(measured.bps().max(hint.bps())),
-            None => BitRate::from_bps(
-                (measured.bps() * STARTUP_GAIN).max(self.config.prior_bandwidth.bps()),
-            ),
+            Some(hint) if !self.was_full => BitRate::from_bps(measured.bps().max(hint.bps())),
+            Some(_) => measured,
+            None if self.was_full => measured * STARTUP_GAIN,
+            None => {
+                let hoped = measured.bps() * STARTUP_GAIN;
+                BitRate::from_bps(hoped.max(self.config.prior_bandwidth.bps()))
+            }
         }
     }
 

@@ -34,6 +34,9 @@ pub struct Observation<'a> {
     pub clusters: &'a [Cluster],
     /// What the decision has to keep to.
     pub limits: Limits,
+    /// The link has been filled and sizes have been seen: what the observation says is measured,
+    /// not assumed.
+    pub is_measured: bool,
     /// Body bytes received since the run began.
     pub delivered: Bytes,
     /// Energy since the run began, where a meter is read.

@@ -63,6 +63,11 @@ impl SizeModel {
         self.groups.get(group.0 as usize).is_some_and(|group| group.seen > 0)
     }
 
+    /// Whether any file has shown its size.
+    pub const fn knows_any(&self) -> bool {
+        self.overall.seen > 0
+    }
+
     /// The size that a file of `group` will likely have: the mean of its group, else the mean of
     /// all files, else nothing.
     pub fn predict(&self, group: GroupId) -> Option<Bytes> {

@@ -42,7 +42,8 @@ pub struct EhtConfig {
     /// The step of the search: "`for i = 1; i <= maxCC; i += 3`" (line 14).
     pub step: u32,
     /// `efficientCC`, an input of the printed algorithm: the best number of channels that an
-    /// earlier transfer over this link found. The search starts with it.
+    /// earlier transfer over this link found. The search starts with it,
+    /// instead of with what the model predicts.
     pub efficient_channels: Option<u32>,
     /// A window's ramp-up, which is not counted, in round trips.
     pub ramp_rtts: u32,
@@ -83,6 +84,10 @@ impl Default for EhtConfig {
 ///
 /// The printed search starts each candidate for a window of unstated length (HTEE: 5 s) and takes
 /// the maximum of the *efficiencies*; what is wanted is the candidate that reached it.
+///
+/// Deviation: the printed search goes up from one channel. On a long link its first windows cost
+/// most of what the search can gain, so this one starts where the model, or the memory of an
+/// earlier transfer, puts the optimum, goes up from there while that pays, and then down.
 #[derive(Debug, Clone)]
 pub struct Eht {
     config: EhtConfig,
@@ -104,6 +109,17 @@ struct Search {
     best: Option<(u32, f64)>,
     worse_in_a_row: u32,
     tried: Vec<(u32, f64)>,
+}
+
+impl Search {
+    /// Efficiency has clearly turned in this direction: goes on below the start, or ends.
+    fn turn(&mut self) {
+        let start = self.candidates[0];
+        let below = (self.current..self.candidates.len()).find(|i| self.candidates[*i] < start);
+        let going_down = self.candidates[self.current - 1] < start;
+        self.current = below.filter(|_| !going_down).unwrap_or(self.candidates.len());
+        self.worse_in_a_row = 0;
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -179,17 +195,22 @@ impl Eht {
         clusters.iter().map(|c| if total > 0.0 { weight(c) / total } else { even }).collect()
     }
 
-    /// 1, 4, 7, ... and the maximum itself; a remembered best value comes first.
-    fn candidates(&self, most: u32) -> Vec<u32> {
-        let remembered = self.config.efficient_channels.map(|channels| channels.clamp(1, most));
-        let steps = (1..=most).step_by(self.config.step.max(1) as usize);
-        let mut candidates: Vec<u32> = remembered.into_iter().collect();
-        for channels in steps.chain([most]) {
-            if !candidates.contains(&channels) {
-                candidates.push(channels);
-            }
+    /// 1, 4, 7, ... and the maximum itself (line 14).
+    fn series(&self, most: u32) -> Vec<u32> {
+        let mut series: Vec<u32> = (1..=most).step_by(self.config.step.max(1) as usize).collect();
+        if series.last() != Some(&most) {
+            series.push(most);
         }
-        candidates
+        series
+    }
+
+    /// The order in which channels are tried: `start`, then what is above it, then what is below.
+    fn candidates(&self, start: u32, most: u32) -> Vec<u32> {
+        let start = start.clamp(1, most);
+        let series = self.series(most);
+        let above = series.iter().copied().filter(|channels| *channels > start);
+        let below = series.iter().rev().copied().filter(|channels| *channels < start);
+        std::iter::once(start).chain(above).chain(below).collect()
     }
 
     fn window_lengths(&self, link: &LinkEstimate) -> (Duration, Duration) {
@@ -237,9 +258,7 @@ impl Eht {
     fn by_model(&self, observation: &Observation<'_>) -> (u32, Duration, Joules) {
         let bytes = observation.remaining();
         let mut best = (1, Duration::ZERO, Joules::ZERO, f64::MIN);
-        let mut candidates = self.candidates(observation.limits.max_channels.max(1));
-        candidates.sort_unstable();
-        for channels in candidates {
+        for channels in self.series(observation.limits.max_channels.max(1)) {
             let duration = Self::predicted_duration(observation, channels);
             let connections = self.decision(observation, channels, "").connections();
             let rate = bytes / duration;
@@ -253,26 +272,42 @@ impl Eht {
         (best.0, best.1, best.2)
     }
 
-    /// What to do first, or anew after the link changed.
+    /// What to do first, or anew after the link changed: go by the model, and measure once the link
+    /// and the sizes are known.
     fn begin(&self, now: Timestamp, observation: &Observation<'_>) -> Phase {
-        let most = observation.limits.max_channels.max(1);
-        let candidates = self.candidates(most);
-        let (ramp, counted) = self.window_lengths(&observation.link);
-        let search = (ramp + counted) * candidates.len() as u32;
-        let expected = observation.remaining() / observation.link.bandwidth;
-        let affordable = expected.as_secs_f64() * self.config.search_share;
-        if observation.energy.is_none() || search.as_secs_f64() > affordable || candidates.len() < 2
-        {
-            let (channels, seconds, joules) = self.by_model(observation);
-            let cause =
-                if observation.energy.is_none() { "no meter" } else { "too short to search" };
-            let why = format!(
-                "{cause}, so by model {channels} channels: {:.1} s and {joules} expected",
-                seconds.as_secs_f64()
-            );
-            return Phase::Settled { channels, link: observation.link, searched: false, why };
+        let (by_model, seconds, joules) = self.by_model(observation);
+        let start = self.config.efficient_channels.unwrap_or(by_model);
+        if let Some(search) = self.affordable_search(now, observation, start) {
+            return Phase::Searching(search);
         }
-        Phase::Searching(Search {
+        let channels = start.min(observation.limits.max_channels.max(1));
+        let cause = match (observation.energy, self.config.efficient_channels) {
+            (_, Some(_)) => "as remembered",
+            (None, _) => "no meter, so by model",
+            _ if observation.is_measured => "too short to search, so by model",
+            _ => "not measured yet, so by model",
+        };
+        let seconds = seconds.as_secs_f64();
+        let why = format!("{cause} {channels} channels: {seconds:.1} s and {joules} expected");
+        Phase::Settled { channels, link: observation.link, searched: false, why }
+    }
+
+    /// A search from `start` on, if what it measures can still pay.
+    fn affordable_search(
+        &self,
+        now: Timestamp,
+        observation: &Observation<'_>,
+        start: u32,
+    ) -> Option<Search> {
+        let candidates = self.candidates(start, observation.limits.max_channels.max(1));
+        let (ramp, counted) = self.window_lengths(&observation.link);
+        let cost = (ramp + counted).as_secs_f64() * candidates.len() as f64;
+        let expected = (observation.remaining() / observation.link.bandwidth).as_secs_f64();
+        let pays = observation.is_measured
+            && observation.energy.is_some()
+            && candidates.len() > 1
+            && cost <= expected * self.config.search_share;
+        pays.then(|| Search {
             candidates,
             current: 0,
             window: self.window(now, &observation.link),
@@ -318,8 +353,10 @@ impl Eht {
             }
         }
         search.current += 1;
-        if search.current < search.candidates.len() && search.worse_in_a_row < self.config.patience
-        {
+        if search.worse_in_a_row >= self.config.patience {
+            search.turn();
+        }
+        if search.current < search.candidates.len() {
             search.window = self.window(now, &observation.link);
             return Phase::Searching(search);
         }
@@ -332,8 +369,11 @@ impl Eht {
     }
 
     fn decision(&self, observation: &Observation<'_>, channels: u32, reason: &str) -> Decision {
-        let shares = self.shares(observation.clusters, channels);
-        let reason = format!("{reason}: {}", describe_shares(observation.clusters, &shares));
+        let clusters = observation.clusters;
+        let shares = self.shares(clusters, channels);
+        let weights: Vec<_> = self.weights(clusters).iter().map(|w| format!("{w:.3}")).collect();
+        let dealt = describe_shares(clusters, &shares);
+        let reason = format!("{reason}, by weights {}: {dealt}", weights.join(", "));
         let large_to_small: Vec<usize> = (0..observation.clusters.len()).rev().collect();
         let priority = heaviest_first(observation.clusters);
         Plan::new(observation, shares, channels).finish(reason, &large_to_small, &priority)
@@ -354,6 +394,12 @@ impl Policy for Eht {
                 if observation.link.differs_from(&link, self.config.link_change) =>
             {
                 self.begin(now, observation)
+            }
+            Phase::Settled { channels, link, searched: false, why } => {
+                match self.affordable_search(now, observation, channels) {
+                    Some(search) => Phase::Searching(search),
+                    None => Phase::Settled { channels, link, searched: false, why },
+                }
             }
             settled @ Phase::Settled { .. } => settled,
         };
@@ -415,6 +461,7 @@ mod tests {
             link: worked_link(),
             clusters,
             limits: worked_limits(),
+            is_measured: true,
             delivered: Bytes::ZERO,
             energy: Some(Joules::ZERO),
             energy_model: model,
@@ -450,15 +497,34 @@ mod tests {
 
     #[test]
     fn the_search_finds_the_knee_and_stops_early() {
-        let mut eht = Eht::default();
         // Throughput saturates at 7 channels, each channel costs power.
-        let tried = search(
-            &mut eht,
-            |channels| BitRate::from_mbps(7.0 * f64::from(channels.min(7))),
-            |channels| 1.0 + 0.3 * f64::from(channels),
-        );
-        assert_eq!(eht.efficient_channels(), Some(7));
-        assert_eq!(tried, [1, 4, 7, 10, 13, 7]);
+        let goodput = |channels: u32| BitRate::from_mbps(7.0 * f64::from(channels.min(7)));
+        let watts = |channels: u32| 1.0 + 0.3 * f64::from(channels);
+        for (start, expected) in [
+            (1, vec![1, 4, 7, 10, 13, 7]),
+            (4, vec![4, 7, 10, 13, 1, 7]),
+            (13, vec![13, 16, 10, 7, 4, 1, 7]),
+        ] {
+            let config = EhtConfig { efficient_channels: Some(start), ..EhtConfig::default() };
+            let mut eht = Eht::new(config);
+            assert_eq!(search(&mut eht, goodput, watts), expected, "from {start}");
+            assert_eq!(eht.efficient_channels(), Some(7));
+        }
+    }
+
+    #[test]
+    fn nothing_is_searched_before_anything_is_measured() {
+        let clusters =
+            [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
+        let model = ConstantPower::default();
+        let mut seen = observation(&clusters, &model);
+        seen.is_measured = false;
+        let mut eht = Eht::default();
+        let decision = eht.decide(Timestamp::START, &seen);
+        assert!(decision.reason.contains("not measured yet"), "{}", decision.reason);
+        seen.is_measured = true;
+        let decision = eht.decide(Timestamp::from_millis(2_000), &seen);
+        assert!(decision.reason.contains("trying"), "{}", decision.reason);
     }
 
     #[test]

@@ -15,6 +15,7 @@ fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
         link: worked_link(),
         clusters,
         limits,
+        is_measured: true,
         delivered: Bytes::ZERO,
         energy: None,
         energy_model: &MODEL,

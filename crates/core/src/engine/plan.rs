@@ -165,10 +165,12 @@ impl Engine {
         self.recluster_if_due();
         let clusters = self.clusters();
         let link = self.link.estimate();
+        let clusters_are_known = self.sizes.knows_any();
         let observation = Observation {
             link,
             clusters: &clusters,
             limits: self.limits(),
+            is_measured: self.link.was_full() && clusters_are_known,
             delivered: self.totals.delivered,
             energy: self.energy,
             energy_model: &*self.energy_model.0,
@@ -193,7 +195,7 @@ impl Engine {
     /// for them, the connections that are left bring further files, as far as channels go.
     fn widened_lanes(&self, decision: &Decision, clusters: &[Cluster]) -> Vec<u32> {
         let (link, limits) = (self.link.estimate(), self.limits());
-        let factor = if self.policy.allows_growth() { self.growth.factor() } else { 1 };
+        let factor = self.growth.factor();
         let most = if factor == 1 { decision.max_channels } else { self.most_lanes() };
         let mut spare = most.saturating_sub(decision.channels());
         let widen = |allocation: &Allocation| {
