@@ -279,6 +279,7 @@ impl Run {
             http: self.driver.http.clone(),
             output: Rc::clone(output),
             end: Rc::clone(&end),
+            home: self.driver.engine.spec(file).url.clone(),
             headers: fetch::headers(self.driver.engine.spec(file)),
             tell: Rc::new(move |event| mailbox.put(event)),
             served_by: Rc::new(move |connection, protocol| {

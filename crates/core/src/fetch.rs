@@ -26,6 +26,8 @@ pub(crate) struct Context {
     pub(crate) output: SharedOutput,
     /// Where the stream stops (excluded); `u64::MAX` while nothing says so. The driver moves it.
     pub(crate) end: Rc<Cell<u64>>,
+    /// The file's URL as the list has it: redirects may have led elsewhere since.
+    pub(crate) home: Url,
     /// Headers of this file alone.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// Takes events.
@@ -110,7 +112,7 @@ fn request(context: &Context, fetch: &Fetch) -> GetRequest {
     let mut request = GetRequest::new(fetch.url.clone());
     request.range =
         fetch.range.as_ref().map(|range| (range.start, Some(range.end.saturating_sub(1))));
-    request.home.clone_from(&fetch.home);
+    request.home = Some(context.home.clone());
     request.headers.clone_from(&context.headers);
     request
 }

@@ -35,8 +35,8 @@ const DRAINED: usize = 16 * 1024;
 pub struct GetRequest {
     /// What to get. A user name and password in it become Basic authentication.
     pub url: Url,
-    /// The URL that was asked for, where `url` is what a redirect of it led to: secrets are meant
-    /// for its origin, and what it says of user and password counts there.
+    /// The URL that was asked for, where `url` may be what a redirect of it led to: secrets are
+    /// meant for its origin, and what it says of user and password counts there.
     pub home: Option<Url>,
     /// First and last byte, both inclusive; no last = to the end (RFC 9110, section 14.2).
     pub range: Option<(u64, Option<u64>)>,

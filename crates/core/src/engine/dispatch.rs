@@ -199,7 +199,6 @@ impl Engine {
             stream,
             file,
             url: entry.url().clone(),
-            home: entry.located.as_ref().map(|_| entry.spec.url.clone()),
             validator: entry.validator.clone().filter(|_| !whole),
             total: entry.ranges.size().filter(|_| !whole),
             range,

@@ -203,8 +203,6 @@ pub struct Fetch {
     pub file: FileId,
     /// Where from.
     pub url: Url,
-    /// The URL that the list has, where `url` is what a redirect of it led to.
-    pub home: Option<Url>,
     /// Which bytes; `None` asks for the whole file without a range.
     pub range: Option<ByteRange>,
     /// What the response must belong to, where a version is already known.

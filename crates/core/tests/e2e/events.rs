@@ -119,8 +119,8 @@ fn every_event_is_a_line_of_json_with_the_documented_fields() {
                      wanted_connections reason energy_source",
                 );
                 assert_eq!(value["schema"], 1);
-                let link = "rtt_s bandwidth_bps bdp_bytes stream_window_bytes";
-                assert_fields(&value["link"], link);
+                let fields = "rtt_s bandwidth_bps bdp_bytes stream_window_bytes";
+                assert_fields(&value["link"], fields);
                 assert_fields(&value["clusters"][0], "cluster files bytes mean_size_bytes");
                 assert_fields(&value["parameters"][0], allocation);
             }

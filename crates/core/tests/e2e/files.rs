@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use pelton_core::catalog::{Digest, FileSpec};
+use pelton_core::catalog::{Digest, DigestAlgorithm, FileSpec};
 use pelton_core::engine::EngineConfig;
 use pelton_core::sink::Allocation;
 use pelton_core::{Client, ErrorKind};
@@ -37,8 +37,7 @@ fn spec(origin: &Origin) -> FileSpec {
 }
 
 fn digest_of(file: &VirtualFile) -> Digest {
-    let hex: String = file.sha256().iter().map(|byte| format!("{byte:02x}")).collect();
-    Digest::parse(&format!("sha-256={hex}")).unwrap()
+    Digest { algorithm: DigestAlgorithm::Sha256, value: file.sha256().to_vec() }
 }
 
 /// Puts a file under the final name, as another program might.
@@ -234,7 +233,7 @@ impl Tmpfs {
         if !mounted {
             eprintln!("skipped: no tmpfs can be mounted by this user");
         }
-        mounted.then_some(Self(directory))
+        mounted.then(|| Self(directory))
     }
 
     fn grow(&self, size: &str) {

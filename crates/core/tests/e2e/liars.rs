@@ -321,8 +321,7 @@ fn hostile_names_in_a_listing_stay_below_the_directory() {
         "file:///etc/passwd",
     ];
     let server = serve(move |request| {
-        let links: String =
-            hrefs.iter().map(|href| format!("<a href=\"{href}\">x</a>\n")).collect();
+        let links = hrefs.map(|href| format!("<a href=\"{href}\">x</a>")).join("\n");
         let body = match request.target() {
             "/d/" => format!("<html><title>Index of /d/</title><pre>{links}</pre></html>"),
             _ => "ok".to_owned(),

@@ -17,6 +17,7 @@ fn nginx_over_http1() {
     let files = mixed();
     let Some(nginx) = Nginx::start(&files) else { return };
     assert_every_policy(&nginx.http1(), "HTTP/1.1", &files, HttpConfig::default);
+    assert!(nginx.access_log().lines().any(|line| line.contains(" 206 ")), "ranges were used");
 }
 
 #[test]

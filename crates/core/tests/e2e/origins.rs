@@ -28,13 +28,13 @@ fn start(behaviour: OriginBehaviour) -> Origin {
     Origin::start(OriginConfig { files, behaviour, ..OriginConfig::default() }).unwrap()
 }
 
-fn login() -> Option<(String, String)> {
-    Some(("me".to_owned(), "hunter2".to_owned()))
+fn login() -> (String, String) {
+    ("me".to_owned(), "hunter2".to_owned())
 }
 
 #[test]
 fn the_user_of_a_url_counts_for_its_ranges() {
-    let origin = start(OriginBehaviour { basic_auth: login(), ..OriginBehaviour::default() });
+    let origin = start(OriginBehaviour { basic_auth: Some(login()), ..OriginBehaviour::default() });
     let out = tempfile::tempdir().unwrap();
     let client = builder().policy(four_by_four()).build().unwrap();
     let url = origin.url("/large").replace("//", "//me:hunter2@");
@@ -73,7 +73,7 @@ fn secrets_do_not_follow_a_redirect() {
     let origin = start(OriginBehaviour { redirect_to: target, ..OriginBehaviour::default() });
     let secret = HeaderValue::from_static("Bearer hunter2");
     let http = HttpConfig {
-        user: login(),
+        user: Some(login()),
         headers: vec![(COOKIE, HeaderValue::from_static("session=hunter2"))],
         ..HttpConfig::default()
     };
@@ -95,11 +95,11 @@ fn secrets_do_not_follow_a_redirect() {
 
 #[test]
 fn wrong_and_right_credentials() {
-    let origin = start(OriginBehaviour { basic_auth: login(), ..OriginBehaviour::default() });
+    let origin = start(OriginBehaviour { basic_auth: Some(login()), ..OriginBehaviour::default() });
     let out = tempfile::tempdir().unwrap();
     let report = run(client().download([origin.url("/large")]).into_dir(out.path()));
     assert_eq!(report.summary.exit_code, ErrorKind::Auth.exit_code());
-    let http = HttpConfig { user: login(), ..HttpConfig::default() };
+    let http = HttpConfig { user: Some(login()), ..HttpConfig::default() };
     let client = builder().http(http).build().unwrap();
     let report = run(client.download([origin.url("/large")]).into_dir(out.path()));
     assert!(report.is_complete());

@@ -283,3 +283,40 @@ fn ceilings_change_while_a_run_is_under_way() {
     assert!(connections.max().is_none_or(|most| most <= 3));
     assert_holds(out.path(), &[large()], by_last_part);
 }
+
+#[test]
+fn two_runs_in_one_directory_do_no_harm() {
+    let origin = start(&[large()]);
+    let out = tempfile::tempdir().unwrap();
+    let urls = urls(&origin, &[large()]);
+    let link = Link { rate: BitRate::from_mbps(16.0), ..*slow_link().link() };
+    let connector = Arc::new(ShapedConnector::new(link, TcpConnector::default()));
+    let slow = builder().connector(connector).build().unwrap();
+    let mut first = slow.download(urls.clone()).into_dir(out.path()).start().unwrap();
+    let mut events = first.events();
+    wait_for(&mut events, |progress| progress.bytes > 0);
+    let second = run(client().download(urls.clone()).into_dir(out.path()));
+    let error = file(&second, "large").error.clone().unwrap();
+    assert_eq!(error.kind, "file_io");
+    assert!(error.message.contains("another run"), "{}", error.message);
+    assert!(report_of(first).unwrap().is_complete());
+    assert_holds(out.path(), &[large()], by_last_part);
+}
+
+#[test]
+fn many_runs_at_once_leave_whole_files() {
+    let files = files();
+    let origin = start(&files);
+    let out = tempfile::tempdir().unwrap();
+    let jobs: Vec<Job> = (0..4)
+        .map(|_| client().download(urls(&origin, &files)).into_dir(out.path()).start().unwrap())
+        .collect();
+    for job in jobs {
+        let report = report_of(job).unwrap();
+        for file in report.files.iter().filter_map(|file| file.error.as_ref()) {
+            assert!(file.message.contains("another run"), "{}", file.message);
+        }
+    }
+    run(client().download(urls(&origin, &files)).into_dir(out.path()));
+    assert_holds(out.path(), &files, by_last_part);
+}

@@ -18,7 +18,7 @@ use pelton_core::{Client, ClientBuilder, Download, Error, Job, Report, RunEvent}
 use pelton_lab::content::VirtualFile;
 
 /// Longer than any test takes: a run that is not over by then hangs.
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Retries at once, ranges of files that are small.
 pub(crate) fn engine() -> EngineConfig {
@@ -76,7 +76,10 @@ pub(crate) fn try_run(download: Download) -> Result<Report, Error> {
 /// The end of a job.
 pub(crate) fn report_of(job: Job) -> Result<Report, Error> {
     let (out, report) = mpsc::channel();
-    std::thread::spawn(move || out.send(job.blocking_report()));
+    std::thread::spawn(move || {
+        // Nobody listens any more when the test has lost its patience.
+        let _ = out.send(job.blocking_report());
+    });
     report.recv_timeout(PATIENCE).expect("the run ends")
 }
 

@@ -43,7 +43,7 @@ impl Nginx {
         for _ in 0..ATTEMPTS {
             let [http1, http2, tls] = free_ports();
             write_config(directory.path(), http1, http2, tls);
-            match launch(&program, directory.path()) {
+            match launch(program, directory.path()) {
                 Ok(server) => {
                     return Some(Self { _server: server, directory, http1, http2, tls });
                 }
@@ -135,7 +135,9 @@ fn served(files: &[VirtualFile]) -> TempDir {
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let root = directory.path().join("files");
     fs::create_dir(&root).unwrap();
-    files.iter().for_each(|file| file.write_to(&root).unwrap());
+    for file in files {
+        file.write_to(&root).unwrap();
+    }
     directory
 }
 
