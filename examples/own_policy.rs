@@ -36,7 +36,13 @@ impl Policy for Gentle {
         let small_first: Vec<usize> = (0..allocations.len()).collect();
         params::fit_to_budget(&mut allocations, budget, &small_first);
         let reason = format!("gentle: {budget} of {wanted_connections} connections");
-        Decision { allocations, wanted_connections, max_channels: budget, reason }
+        Decision {
+            allocations,
+            wanted_connections,
+            max_channels: budget,
+            surplus_channels: 0,
+            reason,
+        }
     }
 
     fn allows_growth(&self) -> bool {
