@@ -13,7 +13,7 @@ use pelton_lab::shaper::ShapedConnector;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let files = (1..=4).map(|n| VirtualFile::new(format!("/{n}.bin"), 3_000_000, n)).collect();
+    let files = (1..=4).map(|n| VirtualFile::new(format!("/{n}.bin"), 2_000_000, n)).collect();
     let origin = Origin::start(OriginConfig { files, ..OriginConfig::default() })?;
     let out = tempfile::tempdir()?;
     let mut job = Client::builder()
@@ -24,6 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .into_dir(out.path())
         .start()?;
 
+    let mut slowed = false;
     let mut events = job.events();
     while let Some(event) = events.next().await {
         match event {
@@ -33,7 +34,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             RunEvent::Progress(now) => {
                 let (mb, mbps) = (now.bytes as f64 / 1e6, now.throughput_bps / 1e6);
                 println!("{:4.1} s  {mb:.1} MB, {mbps:.1} Mbit/s", now.at_s);
-                if now.bytes > 6_000_000 {
+                if now.bytes > 4_000_000 && !slowed {
+                    slowed = true;
                     job.set_limits(UserLimits { max_connections: 4, ..UserLimits::default() });
                 }
             }

@@ -71,8 +71,9 @@ fn run(origin: &Origin, policy: impl Policy + Clone + Sync + 'static) -> Result<
         .blocking_report()?;
     let done = &report.summary;
     println!("{}: {:.1} s, {} connections opened", done.policy, done.seconds, done.connections);
-    for decision in &report.decisions {
-        println!("  {:4.1} s  {}", decision.at_s, decision.reason);
+    if let (Some(first), Some(last)) = (report.decisions.first(), report.decisions.last()) {
+        println!("  {:.1} s: {}", first.at_s, first.reason);
+        println!("  {:.1} s: {}", last.at_s, last.reason);
     }
     Ok(())
 }
