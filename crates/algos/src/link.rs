@@ -73,6 +73,9 @@ const STARTUP_GAIN: f64 = 2.0;
 const GROWTH: f64 = 1.05;
 const FULL_AFTER: u32 = 3;
 
+/// A rate without growth over this many samples is past slow start.
+const SETTLED_AFTER: u32 = 1;
+
 /// Growth of the rate is put down to more streams when their number grew at least this much.
 const MORE_STREAMS: f64 = 1.25;
 
@@ -179,8 +182,11 @@ impl LinkEstimator {
                 Growth { quiet: last.quiet.saturating_add(1), ..last }
             }
             last => {
-                let more =
-                    last.is_some_and(|l| f64::from(streams) >= f64::from(l.streams) * MORE_STREAMS);
+                // Only after a rate that had settled: in slow start it grows by itself.
+                let more = last.is_some_and(|l| {
+                    l.quiet >= SETTLED_AFTER
+                        && f64::from(streams) >= f64::from(l.streams) * MORE_STREAMS
+                });
                 if more {
                     window = in_flight.max(LEAST_STREAM_WINDOW);
                 }

@@ -62,6 +62,9 @@ pub struct Decision {
     /// Channels that may be active in all. Where files are too small for the range streams of
     /// their cluster, channels up to this number bring further files instead.
     pub max_channels: u32,
+    /// Channels that no cluster has a file for: each is one more range stream of the file with the
+    /// most left to do.
+    pub surplus_channels: u32,
     /// Why, in words that the command, the report and the tests show.
     pub reason: String,
 }
@@ -136,7 +139,7 @@ impl<'a> Plan<'a> {
     /// Passes on channels that find no file, in `order` (indices of clusters): the surplus of
     /// each goes to the next that has more files than channels, then round to the first. What no
     /// cluster can use stays with its cluster and becomes range streams there.
-    fn pass_surplus_on(&mut self, order: &[usize]) -> Option<String> {
+    fn pass_surplus_on(&mut self, order: &[usize]) -> Option<(u32, String)> {
         let bounded: Vec<u32> = (0..self.shares.len()).map(|i| self.cluster_channels(i)).collect();
         let mut surplus: u32 =
             self.shares.iter().zip(&bounded).map(|(share, used)| share - used).sum();
@@ -164,11 +167,14 @@ impl<'a> Plan<'a> {
             self.shares[index] -= part;
             given -= part;
         }
-        Some(if surplus == 0 {
-            format!("{total} spare channels pass on to clusters with files")
-        } else {
-            format!("{} spare channels pass on, {surplus} become range streams", total - surplus)
-        })
+        let note = match (total - surplus, surplus) {
+            (given, 0) => format!("{given} spare channels pass on to clusters with files"),
+            (0, kept) => format!("{kept} spare channels become range streams"),
+            (given, kept) => {
+                format!("{given} spare channels pass on, {kept} become range streams")
+            }
+        };
+        Some((surplus, note))
     }
 
     /// The allocations within the budget. `priority` says who is served first when there are
@@ -177,7 +183,9 @@ impl<'a> Plan<'a> {
         let max_channels = self.max_channels;
         let before = self.allocations(|index| self.cluster_channels(index));
         let wanted_connections = params::connections(&before);
-        if let Some(note) = self.pass_surplus_on(order) {
+        let mut surplus_channels = 0;
+        if let Some((surplus, note)) = self.pass_surplus_on(order) {
+            surplus_channels = surplus;
             reason = format!("{reason}; {note}");
         }
         let mut allocations = self.allocations(|index| self.cluster_channels(index));
@@ -186,7 +194,7 @@ impl<'a> Plan<'a> {
             params::fit_to_budget(&mut allocations, budget, priority);
             reason = format!("{reason}; {wanted_connections} connections wanted, {budget} allowed");
         }
-        Decision { allocations, wanted_connections, max_channels, reason }
+        Decision { allocations, wanted_connections, max_channels, surplus_channels, reason }
     }
 }
 

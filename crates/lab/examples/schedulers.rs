@@ -30,7 +30,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (_, link) = presets.into_iter().find(|(name, _)| *name == link).ok_or("no such link")?;
 
     println!("{set} over {} x {} ms", link.rate, link.rtt.as_millis());
-    println!("policy  seconds  Mbit/s  joules  rate^2/power  rate/joules  connections  requests");
+    println!(
+        "policy  seconds  Mbit/s  joules  rate^2/power  rate/joules  connections  requests  retries  MB received"
+    );
     if std::env::var_os("SEQUENTIAL").is_some() {
         run(&files, link, known, radio, Fixed::default())?;
     }
@@ -83,10 +85,17 @@ fn run(
                     .map(|c| format!("{} {}x{}", c.cluster, c.active_files, c.active_streams))
                     .collect();
                 trace.push(format!(
-                    "  {:6.2} s  {:5.1} Mbit/s  {}",
+                    "  {:6.2} s  {:5.1} Mbit/s  {:6.1} MB  {}",
                     now.at_s,
                     now.throughput_bps / 1e6,
+                    now.bytes as f64 / 1e6,
                     used.join(", ")
+                        + &now
+                            .active
+                            .iter()
+                            .map(|a| format!(" {} {:.1}", a.name, a.bytes as f64 / 1e6))
+                            .collect::<String>()
+                        + &format!(" conns {}", now.connections)
                 ));
             }
             _ => {}
@@ -106,7 +115,7 @@ fn print(report: &Report) {
     let joules = s.energy_j.unwrap_or_default();
     let bits = s.bytes as f64 * 8.0;
     println!(
-        "{:6} {:8.2} {:7.1} {:7.2} {:13.3e} {:12.3e} {:12} {:9}{}",
+        "{:6} {:8.2} {:7.1} {:7.2} {:13.3e} {:12.3e} {:12} {:9} {:8} {:12.1}{}",
         s.policy,
         s.seconds,
         s.throughput_bps / 1e6,
@@ -115,6 +124,8 @@ fn print(report: &Report) {
         s.throughput_per_joule.unwrap_or_default(),
         s.connections,
         s.requests,
+        s.retries,
+        s.bytes as f64 / 1e6,
         if s.exit_code == 0 { "" } else { "  FAILED" },
     );
 }

@@ -55,7 +55,13 @@ impl Policy for Fixed {
             params::fit_to_budget(&mut allocations, budget, &[0]);
             reason = format!("{reason}; {wanted_connections} connections wanted, {budget} allowed");
         }
-        Decision { allocations, wanted_connections, max_channels: concurrency, reason }
+        Decision {
+            allocations,
+            wanted_connections,
+            max_channels: concurrency,
+            surplus_channels: 0,
+            reason,
+        }
     }
 
     fn allows_growth(&self) -> bool {

@@ -70,7 +70,12 @@ fn surplus_without_any_file_stays_as_range_streams() {
     let decision = Hat.decide(Timestamp::START, &observe(&clusters, worked_limits()));
     assert_eq!(lanes(&decision), [1]);
     assert_eq!(decision.allocations[0].parameters.parallelism, 20);
-    assert!(decision.reason.contains("15 become range streams"), "{}", decision.reason);
+    assert_eq!(decision.surplus_channels, 15);
+    assert!(
+        decision.reason.contains("15 spare channels become range streams"),
+        "{}",
+        decision.reason
+    );
 }
 
 fn policies() -> Vec<Box<dyn Policy>> {

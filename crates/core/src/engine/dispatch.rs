@@ -2,6 +2,7 @@
 
 use pelton_algos::cluster::{Classes, SizeClass};
 use pelton_algos::params::Allocation;
+use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
@@ -17,7 +18,7 @@ impl Engine {
         }
         let Some(decision) = self.decision.take() else { return };
         self.start_files(now, &decision.allocations);
-        self.start_streams(now, &decision.allocations);
+        self.start_streams(now, &decision);
         self.decision = Some(decision);
     }
 
@@ -43,8 +44,7 @@ impl Engine {
     /// Takes the next waiting file of `classes`, larger ones first, into transfer: from the origin
     /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
-        let most_files =
-            self.config.limits.max_files.map_or(usize::MAX, |most| most.max(1) as usize);
+        let most_files = self.config.limits.max_files.map_or(usize::MAX, |most| most as usize);
         // Files in transfer without a stream will have one in a moment.
         let opening = self.idle.len() as u32;
         let total = self.config.limits.max_connections;
@@ -77,8 +77,9 @@ impl Engine {
     /// Every file in transfer gets a stream, then the range streams of its cluster; spare channels
     /// without files become further streams of the file with the most left to do for each of its
     /// streams.
-    fn start_streams(&mut self, now: Timestamp, allocations: &[Allocation]) {
-        let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX).max(1);
+    fn start_streams(&mut self, now: Timestamp, decision: &Decision) {
+        let allocations = &decision.allocations;
+        let most_streams = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX);
         let parallelism = |class: SizeClass| {
             let allocation = allocations.iter().find(|a| a.classes.contains(class));
             allocation.map_or(1, |a| a.parameters.parallelism).clamp(1, most_streams)
@@ -94,7 +95,10 @@ impl Engine {
                 self.enqueue(file);
             }
         }
-        if allocations.iter().all(|a| a.parameters.parallelism <= 1) && !self.waiting.is_empty() {
+        let channels = decision.channels() + decision.surplus_channels;
+        let without_file = channels.saturating_sub(self.active.len() as u32);
+        let spare = if self.waiting.is_empty() { without_file } else { 0 };
+        if spare == 0 && allocations.iter().all(|a| a.parameters.parallelism <= 1) {
             return;
         }
         let files: Vec<FileId> = self.active.iter().copied().collect();
@@ -103,11 +107,6 @@ impl Engine {
             while (self.files[file.index()].ranges.streams() as u32) < wanted
                 && self.start_stream(now, *file, wanted)
             {}
-        }
-        let channels: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
-        let spare = channels.saturating_sub(files.len() as u32);
-        if !self.waiting.is_empty() || spare == 0 {
-            return;
         }
         let beyond: u32 = files
             .iter()
@@ -207,6 +206,7 @@ impl Engine {
         };
         let (origin, attempt) = (entry.origin, entry.attempt);
         self.note_activity(now);
+        self.stall_check.get_or_insert(now + self.config.stall_timeout);
         self.streams.insert(
             stream,
             Stream { file, origin, attempt, whole, has_head: false, last_activity: now },

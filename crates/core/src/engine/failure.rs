@@ -17,15 +17,17 @@ const OVERLOAD_PATIENCE: u32 = 4;
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = stream;
-        use ErrorKind::{Connect, Resolve, Timeout, Tls};
         if failure.kind.is_overload() {
             self.note_overload(now, origin, &failure);
         }
-        let unreachable = !has_head && matches!(failure.kind, Connect | Resolve | Timeout);
+        let unreachable = !has_head
+            && matches!(failure.kind, ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout);
         if unreachable {
             self.note_unreachable(now, origin, failure.kind);
         }
-        if (unreachable || failure.kind == Tls) && self.fails_whole_origin(origin, failure.kind) {
+        if (unreachable || failure.kind == ErrorKind::Tls)
+            && self.fails_whole_origin(origin, failure.kind)
+        {
             self.give_up_origin(origin, &failure);
             return;
         }
@@ -37,7 +39,7 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         // Streams that were in flight together fail together: that is one failed attempt. And a
         // host that can't be reached says nothing about the file.
-        let blameless = unreachable && failure.kind != Timeout;
+        let blameless = unreachable && failure.kind != ErrorKind::Timeout;
         if attempt == entry.attempt && !blameless {
             entry.attempt += 1;
             entry.failures += 1;
@@ -170,7 +172,7 @@ impl Engine {
     /// Streams that brought nothing for too long have failed.
     pub(super) fn drop_stalled(&mut self, now: Timestamp) {
         let limit = self.config.stall_timeout;
-        if !self.streams.values().any(|s| now.saturating_since(s.last_activity) >= limit) {
+        if self.stall_check.is_none_or(|at| now < at) {
             return;
         }
         let stalled: Vec<(StreamId, Stream)> = self
@@ -189,5 +191,6 @@ impl Engine {
             let message = format!("{url}: nothing arrived for {} s", limit.as_secs());
             self.on_failure(now, stream, Failure::new(ErrorKind::Timeout, message));
         }
+        self.stall_check = self.streams.values().map(|s| s.last_activity + limit).min();
     }
 }

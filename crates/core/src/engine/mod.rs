@@ -4,6 +4,8 @@
 //! policy, the ranges of every file, the budgets of every origin and all retries, so cancelling,
 //! retrying, resuming and re-tuning are plain synchronous calls in tests and in the simulator.
 
+mod config;
+mod control;
 mod dispatch;
 mod event;
 mod failure;
@@ -17,19 +19,19 @@ mod waiting;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
 
-use pelton_algos::cluster::{Boundaries, ClusterConfig, SizeClass};
+use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
-use pelton_algos::limits::{Jitter, LaneGrowth, OriginBudget, RetryConfig};
-use pelton_algos::link::{LinkConfig, LinkEstimate, LinkEstimator};
-use pelton_algos::params::DEFAULT_CONNECTIONS;
+use pelton_algos::limits::{Jitter, LaneGrowth, OriginBudget};
+use pelton_algos::link::{LinkEstimate, LinkEstimator};
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
+pub use config::{EngineConfig, Totals, UserLimits};
+use control::cancelled;
 pub use event::{
     Action, Event, Existing, Failure, Fetch, FileId, Head, Opened, Outcome, Resumable, Validator,
 };
@@ -37,69 +39,8 @@ use file::{Entry, State};
 pub use plan::ClusterUse;
 use waiting::Waiting;
 
-use crate::ErrorKind;
 use crate::catalog::FileSpec;
 use crate::connection::Origin;
-
-/// Ceilings that the user sets. They bind every policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UserLimits {
-    /// Files in transfer at once (`-j`).
-    pub max_files: Option<u32>,
-    /// Range streams of one file (`-s`).
-    pub max_streams_per_file: Option<u32>,
-    /// Connections to one origin (`-x`).
-    pub max_connections_per_origin: u32,
-    /// Connections over all origins.
-    pub max_connections: u32,
-    /// No range stream is made for fewer bytes (`-k`); without it, two stream windows.
-    pub split_floor: Option<Bytes>,
-}
-
-impl Default for UserLimits {
-    fn default() -> Self {
-        Self {
-            max_files: None,
-            max_streams_per_file: None,
-            max_connections_per_origin: DEFAULT_CONNECTIONS,
-            max_connections: 2 * DEFAULT_CONNECTIONS,
-            split_floor: None,
-        }
-    }
-}
-
-/// What an engine is built from.
-#[derive(Debug, Clone, Copy)]
-pub struct EngineConfig {
-    /// The user's ceilings.
-    pub limits: UserLimits,
-    /// Hints and priors for the link estimate.
-    pub link: LinkConfig,
-    /// How boundaries between clusters follow from the link.
-    pub clusters: ClusterConfig,
-    /// Retries.
-    pub retry: RetryConfig,
-    /// A stream that brings nothing for this long has failed.
-    pub stall_timeout: Duration,
-    /// Replace an existing file that differs.
-    pub overwrite: bool,
-    /// The seed of the retry jitter.
-    pub seed: u64,
-}
-
-impl Default for EngineConfig {
-    fn default() -> Self {
-        Self {
-            limits: UserLimits::default(),
-            link: LinkConfig::default(),
-            clusters: ClusterConfig::default(),
-            retry: RetryConfig::default(),
-            stall_timeout: Duration::from_secs(30),
-            overwrite: false,
-            seed: 0,
-        }
-    }
-}
 
 /// One stream in flight.
 #[derive(Debug, Clone, Copy)]
@@ -136,25 +77,6 @@ struct OriginState {
     told: Option<(u32, u32)>,
 }
 
-/// What the run has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Totals {
-    /// Files of the list.
-    pub files: u64,
-    /// Files that are there.
-    pub done: u64,
-    /// Files given up.
-    pub failed: u64,
-    /// Body bytes that were kept.
-    pub delivered: Bytes,
-    /// Bytes of the whole list as far as known or predicted.
-    pub expected: Bytes,
-    /// Requests made.
-    pub requests: u64,
-    /// Requests made again after a failure.
-    pub retries: u64,
-}
-
 /// The model that predicts joules for the policy.
 struct Model(Box<dyn EnergyModel + Send>);
 
@@ -165,6 +87,7 @@ impl std::fmt::Debug for Model {
 }
 
 /// Decides what to transfer next.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
@@ -189,6 +112,8 @@ pub struct Engine {
     delayed: BTreeSet<(Timestamp, FileId)>,
     streams: BTreeMap<StreamId, Stream>,
     next_stream: u64,
+    /// When to look for streams that have stalled: none has before.
+    stall_check: Option<Timestamp>,
     origins: Vec<OriginState>,
     origin_ids: HashMap<Origin, OriginId>,
 
@@ -216,7 +141,8 @@ pub struct Engine {
 
 impl Engine {
     /// An engine without files.
-    pub fn new(config: EngineConfig, policy: Box<dyn Policy>) -> Self {
+    pub fn new(mut config: EngineConfig, policy: Box<dyn Policy>) -> Self {
+        config.limits = config.limits.at_least_one();
         let link = LinkEstimator::new(config.link);
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
@@ -238,6 +164,7 @@ impl Engine {
             delayed: BTreeSet::new(),
             streams: BTreeMap::new(),
             next_stream: 0,
+            stall_check: None,
             origins: Vec::new(),
             origin_ids: HashMap::new(),
             decision: None,
@@ -299,8 +226,7 @@ impl Engine {
 
     /// When [`Event::Timeout`] is due if nothing else happens.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let stall =
-            self.streams.values().map(|s| s.last_activity + self.config.stall_timeout).min();
+        let stall = self.stall_check.filter(|_| !self.streams.is_empty());
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
         let policy = self.policy.next_timeout().filter(|_| self.may_decide());
@@ -447,58 +373,6 @@ impl Engine {
         &mut self.origins[id.0 as usize]
     }
 
-    fn on_limits(&mut self, limits: UserLimits) {
-        self.config.limits = limits;
-        for origin in &mut self.origins {
-            origin.budget.set_ceiling(limits.max_connections_per_origin);
-        }
-        self.shed_streams();
-        self.redecide = true;
-    }
-
-    /// Aborts streams beyond ceilings that were lowered, the newest first. Those whose bytes could
-    /// not be kept go on to their end.
-    fn shed_streams(&mut self) {
-        let limits = self.config.limits;
-        let newest_first: Vec<(StreamId, Stream)> =
-            self.streams.iter().rev().map(|(id, stream)| (*id, *stream)).collect();
-        for (id, Stream { file, origin, .. }) in newest_first {
-            let entry = &self.files[file.index()];
-            let origin = &self.origins[origin.0 as usize];
-            let of_file = limits.max_streams_per_file.map_or(u32::MAX, |most| most.max(1));
-            let beyond = entry.ranges.streams() as u32 > of_file
-                || !origin.multiplexes
-                    && (origin.streams > limits.max_connections_per_origin
-                        || self.connections_in_use() > limits.max_connections);
-            if beyond && entry.takes_ranges {
-                self.abort(id);
-            }
-        }
-    }
-    fn on_pause(&mut self, now: Timestamp) {
-        self.paused = true;
-        self.abort_all();
-        self.link.on_idle(now);
-    }
-
-    fn on_cancel(&mut self, now: Timestamp) {
-        self.cancelled = true;
-        self.abort_all();
-        self.link.on_idle(now);
-        let begun = self.active.iter().copied().chain(self.delayed.iter().map(|(_, file)| *file));
-        let unfinished: BTreeSet<FileId> = begun.chain(self.waiting.drain()).collect();
-        for file in unfinished {
-            self.give_up(file, cancelled());
-        }
-    }
-
-    fn abort_all(&mut self) {
-        let streams: Vec<StreamId> = self.streams.keys().copied().collect();
-        for stream in streams {
-            self.abort(stream);
-        }
-    }
-
     /// Stops `stream` on our own account: no failure is counted.
     fn abort(&mut self, stream: StreamId) {
         self.actions.push(Action::Abort { stream });
@@ -513,8 +387,4 @@ impl Engine {
         self.note_streams(removed.file);
         Some(removed)
     }
-}
-
-fn cancelled() -> Failure {
-    Failure::new(ErrorKind::Cancelled, "cancelled before it was complete")
 }

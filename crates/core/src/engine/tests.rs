@@ -3,6 +3,7 @@
 mod complete;
 mod control;
 mod faults;
+mod host;
 mod random;
 mod tuning;
 mod world;

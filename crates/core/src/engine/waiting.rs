@@ -15,10 +15,27 @@ const SAMPLES: u32 = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    queues: BTreeMap<(SizeClass, OriginId), VecDeque<FileId>>,
+    queues: BTreeMap<(SizeClass, OriginId), Queue>,
     counts: [Count; 3],
     /// Files of each group that came first.
     samples: HashMap<(OriginId, GroupId), u32>,
+}
+
+/// Files of one class and origin, in the list's order but for the samples.
+#[derive(Debug, Default)]
+struct Queue {
+    samples: VecDeque<FileId>,
+    others: VecDeque<FileId>,
+}
+
+impl Queue {
+    fn len(&self) -> usize {
+        self.samples.len() + self.others.len()
+    }
+
+    fn pop(&mut self) -> Option<FileId> {
+        self.samples.pop_front().or_else(|| self.others.pop_front())
+    }
 }
 
 /// Files and bytes of one class that wait.
@@ -43,9 +60,9 @@ impl Waiting {
         match samples {
             Some(samples) if *samples < SAMPLES => {
                 *samples += 1;
-                queue.push_front(file);
+                queue.samples.push_back(file);
             }
-            _ => queue.push_back(file),
+            _ => queue.others.push_back(file),
         }
         let count = &mut self.counts[class as usize];
         count.files += 1;
@@ -57,7 +74,7 @@ impl Waiting {
         let range = (class, OriginId(0))..=(class, OriginId(u32::MAX));
         self.queues
             .range(range)
-            .filter(|(_, queue)| !queue.is_empty())
+            .filter(|(_, queue)| queue.len() > 0)
             .map(|((_, origin), _)| *origin)
     }
 
@@ -68,7 +85,7 @@ impl Waiting {
         origin: OriginId,
         bytes_of: impl Fn(FileId) -> u64,
     ) -> Option<FileId> {
-        let file = self.queues.get_mut(&(class, origin))?.pop_front()?;
+        let file = self.queues.get_mut(&(class, origin))?.pop()?;
         let count = &mut self.counts[class as usize];
         count.files -= 1;
         count.bytes = count.bytes.saturating_sub(bytes_of(file));
@@ -92,8 +109,10 @@ impl Waiting {
     pub(super) fn drain(&mut self) -> Vec<FileId> {
         self.counts = Default::default();
         self.samples.clear();
-        let mut files: Vec<FileId> =
-            std::mem::take(&mut self.queues).into_values().flatten().collect();
+        let mut files: Vec<FileId> = std::mem::take(&mut self.queues)
+            .into_values()
+            .flat_map(|queue| queue.samples.into_iter().chain(queue.others))
+            .collect();
         files.sort_unstable();
         files
     }
@@ -106,7 +125,7 @@ impl Waiting {
         SizeClass::ALL
             .iter()
             .filter_map(|class| self.queues.get(&(*class, origin)))
-            .map(VecDeque::len)
+            .map(Queue::len)
             .sum()
     }
 

@@ -2,7 +2,8 @@
 
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
 
-use super::world::{Host, World};
+use super::host::Host;
+use super::world::World;
 use crate::connection::Protocol;
 
 pub(super) fn fixed(concurrency: u32, parallelism: u32) -> Box<dyn Policy> {
@@ -67,4 +68,13 @@ fn http_2_brings_a_long_list() {
         world.run();
         world.assert_each_byte_once();
     }
+}
+
+#[test]
+fn files_start_in_the_order_of_the_list() {
+    let mut world = World::new(fixed(1, 1)).host("one", Host::default().files(6, |_| 10_000));
+    world.get_all();
+    world.run();
+    let order: Vec<usize> = world.fetches.iter().map(|(_, fetch)| fetch.file.index()).collect();
+    assert_eq!(order, [0, 1, 2, 3, 4, 5]);
 }

@@ -8,7 +8,9 @@ use pelton_algos::units::Bytes;
 
 use super::super::*;
 use super::complete::{fixed, policies};
-use super::world::{Ending, Host, Remote, World};
+use super::host::{Ending, Host, Remote};
+use super::world::World;
+use crate::ErrorKind;
 
 const MB: u64 = 1_000_000;
 
@@ -229,14 +231,14 @@ fn a_file_that_cannot_be_written_fails_alone() {
     assert!((1..20).all(|file| *world.ending(file) == Ending::Complete));
 }
 
-fn part(size: u64, version: u64, done: &[ByteRange]) -> Opened {
+fn part(size: u64, version: u64, done: impl IntoIterator<Item = ByteRange>) -> Opened {
     let validator = Remote { size, version }.validator();
-    Opened::Part(Resumable { size, validator, done: done.to_vec() })
+    Opened::Part(Resumable { size, validator, done: done.into_iter().collect() })
 }
 
 #[test]
 fn a_part_is_continued_from_its_gaps() {
-    let found = part(MB, 2, &[0..400_000, 600_000..700_000]);
+    let found = part(MB, 2, [0..400_000, 600_000..700_000]);
     let world = where_lies(found, false);
     assert_eq!(*world.ending(0), Ending::Complete);
     assert_eq!(world.local[0].brought, 500_000);
@@ -248,14 +250,14 @@ fn a_part_is_continued_from_its_gaps() {
 
 #[test]
 fn a_whole_part_needs_no_request() {
-    let world = where_lies(part(MB, 2, &[0..MB]), false);
+    let world = where_lies(part(MB, 2, Some(0..MB)), false);
     assert_eq!(*world.ending(0), Ending::Complete);
     assert!(world.fetches.is_empty());
 }
 
 #[test]
 fn a_part_of_another_version_starts_anew() {
-    let world = where_lies(part(MB, 1, &[0..400_000]), false);
+    let world = where_lies(part(MB, 1, Some(0..400_000)), false);
     assert_eq!(*world.ending(0), Ending::Complete);
     assert_eq!(world.local[0].restarts, 1);
     assert_eq!(world.local[0].brought, MB);
@@ -263,7 +265,7 @@ fn a_part_of_another_version_starts_anew() {
 
 #[test]
 fn a_part_that_claims_more_than_its_size_is_not_complete() {
-    let world = where_lies(part(MB, 2, &[0..400_000, 2 * MB..9 * MB]), false);
+    let world = where_lies(part(MB, 2, [0..400_000, 2 * MB..9 * MB]), false);
     assert_eq!(*world.ending(0), Ending::Complete);
     assert_eq!(world.local[0].brought, 600_000);
 }

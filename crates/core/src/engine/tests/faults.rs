@@ -6,7 +6,9 @@ use pelton_algos::policy::{Eht, Hat};
 
 use super::super::*;
 use super::complete::{fixed, policies};
-use super::world::{Ending, Host, Remote, World};
+use super::host::{Ending, Host, Remote};
+use super::world::World;
+use crate::ErrorKind;
 
 const MB: u64 = 1_000_000;
 

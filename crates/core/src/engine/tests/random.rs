@@ -10,10 +10,12 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::complete::fixed;
-use super::world::{Ending, Host, World};
+use super::host::{Ending, Host};
+use super::world::World;
+use crate::ErrorKind;
 use crate::connection::Protocol;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Command {
     PauseFor(u64),
     Limits(UserLimits),
@@ -41,8 +43,8 @@ fn any_policy() -> impl Strategy<Value = Box<dyn Policy>> {
 }
 
 fn any_limits() -> impl Strategy<Value = UserLimits> {
-    let ceiling = || proptest::option::of(1u32..6);
-    (ceiling(), ceiling(), 1u32..20, 1u32..30, proptest::option::of(0u64..2_000_000)).prop_map(
+    let ceiling = || proptest::option::of(0u32..6);
+    (ceiling(), ceiling(), 0u32..20, 0u32..30, proptest::option::of(0u64..2_000_000)).prop_map(
         |(max_files, max_streams_per_file, per_origin, total, floor)| UserLimits {
             max_files,
             max_streams_per_file,
@@ -110,9 +112,9 @@ fn host_named(index: usize) -> String {
     format!("host{index}")
 }
 
-fn obey(world: &mut World, command: Command) {
+fn obey(world: &mut World, command: &Command) {
     let hosts = world.hosts.len();
-    match command {
+    match *command {
         Command::PauseFor(millis) => {
             world.send(Event::Pause);
             assert!(world.live.is_empty());
@@ -164,7 +166,7 @@ proptest! {
         });
         let calm = commands.is_empty();
         let retry = RetryConfig::default();
-        let config = EngineConfig { limits, overwrite, seed, retry, ..EngineConfig::default() };
+        let config = EngineConfig { limits, retry, overwrite, seed, ..EngineConfig::default() };
         let mut world = World::with(config, policy);
         for (index, host) in hosts.into_iter().enumerate() {
             world = world.host(&host_named(index), host);
@@ -181,7 +183,7 @@ proptest! {
         for (after, command) in commands {
             world.run_for(Duration::from_millis(after));
             if !world.done {
-                obey(&mut world, command);
+                obey(&mut world, &command);
             }
         }
         if !world.done {

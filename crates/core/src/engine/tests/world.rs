@@ -1,17 +1,19 @@
 //! A world in virtual time: hosts behind one shared link, and a driver that does at once what the
 //! engine asks for. It checks at every step what must always hold.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, SystemTime};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use pelton_algos::limits::Jitter;
 use pelton_algos::policy::Policy;
-use pelton_algos::ranges::{ByteRange, StreamId};
+use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Joules;
 use url::Url;
 
 use super::super::*;
+use super::host::{Ending, Host, Local, Remote};
+use crate::ErrorKind;
 use crate::connection::Protocol;
 
 /// The link moves bytes in steps of this.
@@ -20,152 +22,6 @@ const TICK: Duration = Duration::from_millis(10);
 const TOO_LONG: Timestamp = Timestamp::new(Duration::from_secs(7 * 24 * 3600));
 /// Nor may this many events pass at one moment.
 const TOO_MANY_AT_ONCE: u32 = 100_000;
-
-/// A file at a host.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Remote {
-    pub(super) size: u64,
-    pub(super) version: u64,
-}
-
-impl Remote {
-    pub(super) fn validator(self) -> Validator {
-        Validator { etag: Some(format!("\"v{}\"", self.version)), last_modified: None }
-    }
-
-    pub(super) fn modified(self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 * self.version)
-    }
-}
-
-/// An origin, its files and its manners.
-#[derive(Debug, Clone)]
-pub(super) struct Host {
-    pub(super) files: BTreeMap<String, Remote>,
-    pub(super) rtt: Duration,
-    /// What one stream can keep in flight.
-    pub(super) window: u64,
-    pub(super) protocol: Protocol,
-    /// Refuses connections.
-    pub(super) refuses: bool,
-    /// Accepts requests and never says anything more, not even in bodies under way.
-    pub(super) silent: bool,
-    /// Says that it takes ranges.
-    pub(super) ranges: bool,
-    /// Answers a range with the whole file all the same.
-    pub(super) ignores_ranges: bool,
-    /// Sends a body whatever If-Modified-Since says.
-    pub(super) always_sends_bodies: bool,
-    /// Paths that are always answered with 500.
-    pub(super) broken: BTreeSet<String>,
-    /// States sizes.
-    pub(super) states_size: bool,
-    /// More streams than this are answered with 503.
-    pub(super) bears: usize,
-    /// What 503 says.
-    pub(super) retry_after: Option<Duration>,
-    /// Each request gets another version of the file.
-    pub(super) keeps_changing: bool,
-    /// Every body ends after this many bytes.
-    pub(super) cuts_bodies_after: Option<u64>,
-    /// The share of requests that fail in one way or another.
-    pub(super) faults: f64,
-    /// Answers come from this host.
-    pub(super) redirects_to: Option<String>,
-}
-
-impl Default for Host {
-    fn default() -> Self {
-        Self {
-            files: BTreeMap::new(),
-            rtt: Duration::from_millis(50),
-            window: 256 * 1024,
-            protocol: Protocol::Http11,
-            refuses: false,
-            silent: false,
-            ranges: true,
-            ignores_ranges: false,
-            always_sends_bodies: false,
-            broken: BTreeSet::new(),
-            states_size: true,
-            bears: usize::MAX,
-            retry_after: None,
-            keeps_changing: false,
-            cuts_bodies_after: None,
-            faults: 0.0,
-            redirects_to: None,
-        }
-    }
-}
-
-impl Host {
-    /// With `count` files `/0`, `/1`, ... whose sizes `size` gives.
-    pub(super) fn files(mut self, count: u64, size: impl Fn(u64) -> u64) -> Self {
-        for index in 0..count {
-            self.files.insert(format!("/{index}"), Remote { size: size(index), version: 1 });
-        }
-        self
-    }
-}
-
-/// How a file ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ending {
-    Complete,
-    Kept,
-    GivenUp(Failure),
-}
-
-/// A file as the driver has it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Local {
-    pub(super) host: String,
-    pub(super) path: String,
-    /// What lay where it goes.
-    opened: Option<Opened>,
-    /// What was written: start, end and version.
-    written: BTreeMap<u64, (u64, u64)>,
-    /// Bytes that the run brought, whatever became of them.
-    pub(super) brought: u64,
-    pub(super) restarts: u32,
-    pub(super) modified: Option<SystemTime>,
-    pub(super) ending: Option<Ending>,
-}
-
-impl Local {
-    /// Writes `range` of `version` over whatever is there.
-    fn write(&mut self, mut range: ByteRange, version: u64) {
-        let under: Vec<_> = self
-            .written
-            .range(..=range.end)
-            .rev()
-            .take_while(|(_, (end, _))| *end >= range.start)
-            .map(|(start, (end, version))| (*start, *end, *version))
-            .collect();
-        for (start, end, before) in under {
-            self.written.remove(&start);
-            if before == version {
-                range = range.start.min(start)..range.end.max(end);
-                continue;
-            }
-            if start < range.start {
-                self.written.insert(start, (range.start, before));
-            }
-            if end > range.end {
-                self.written.insert(range.end, (end, before));
-            }
-        }
-        if !range.is_empty() {
-            self.written.insert(range.start, (range.end, version));
-        }
-    }
-
-    /// Whether what was written is `remote`, whole and of one version.
-    fn is(&self, remote: Remote) -> bool {
-        let whole = BTreeMap::from([(0, (remote.size, remote.version))]);
-        self.written == if remote.size == 0 { BTreeMap::new() } else { whole }
-    }
-}
 
 /// A request under way.
 #[derive(Debug, Clone)]
@@ -188,12 +44,22 @@ enum Coming {
     Answer(StreamId),
 }
 
+/// What a host says to a request.
+enum Verdict {
+    Silence,
+    Failed(ErrorKind, Option<Duration>),
+    Ended(Outcome),
+    Body { head: Head, remote: Remote, breaks_after: Option<u64> },
+}
+
 pub(super) struct World {
     pub(super) engine: Engine,
     pub(super) now: Timestamp,
     pub(super) hosts: BTreeMap<String, Host>,
     pub(super) local: Vec<Local>,
     pub(super) live: BTreeMap<StreamId, Live>,
+    /// How many of them each file has.
+    streams: BTreeMap<FileId, usize>,
     /// What the link carries, bits a second.
     pub(super) mbps: f64,
     pub(super) metered: bool,
@@ -232,6 +98,7 @@ impl World {
             hosts: BTreeMap::new(),
             local: Vec::new(),
             live: BTreeMap::new(),
+            streams: BTreeMap::new(),
             mbps: 50.0,
             metered: false,
             found: Vec::new(),
@@ -389,7 +256,7 @@ impl World {
 
     pub(super) fn send(&mut self, event: Event) {
         if let Event::Ended { stream, .. } = &event {
-            self.live.remove(stream);
+            self.take(*stream);
         }
         if let Event::Finished { file, .. } = &event {
             self.local[file.index()].ending = Some(Ending::Complete);
@@ -423,7 +290,7 @@ impl World {
                 live.end = end;
             }
             Action::Abort { stream } => {
-                self.live.remove(&stream).expect("an abort of a stream in flight");
+                self.take(stream).expect("an abort of a stream in flight");
                 self.aborts.push(stream);
                 // What was on its way arrives all the same.
                 self.later(Duration::ZERO, Coming::Event(Event::Data { stream, bytes: 7 }));
@@ -463,11 +330,11 @@ impl World {
     fn end(&mut self, file: FileId, ending: Ending) {
         let before = self.local[file.index()].ending.replace(ending);
         assert_eq!(before, None, "{file:?} ended twice");
-        assert!(self.live.values().all(|live| live.fetch.file != file));
+        assert_eq!(self.streams_of(file.index()), 0);
     }
 
     fn finish(&mut self, file: FileId) {
-        assert!(self.live.values().all(|live| live.fetch.file != file));
+        assert_eq!(self.streams_of(file.index()), 0);
         let local = &self.local[file.index()];
         assert_eq!(local.ending, None);
         let host = &self.hosts[&local.host];
@@ -507,16 +374,27 @@ impl World {
             self.later(rtt, Coming::Event(Event::Rtt(rtt)));
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
+        *self.streams.entry(fetch.file).or_default() += 1;
         self.later(rtt, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
         self.fetches.push((self.now, fetch));
     }
 
+    fn take(&mut self, stream: StreamId) -> Option<Live> {
+        let live = self.live.remove(&stream)?;
+        let streams = self.streams.get_mut(&live.fetch.file).unwrap();
+        *streams -= 1;
+        if *streams == 0 {
+            self.streams.remove(&live.fetch.file);
+        }
+        Some(live)
+    }
+
     /// After a new stream of `file` to `host`.
     fn check_budgets(&self, host: &str, file: FileId) {
-        let limits = &self.limits;
-        let here = self.live.values().filter(|live| live.host == host).count();
+        let limits = self.limits.at_least_one();
         if self.hosts[host].protocol != Protocol::Http2 && self.hosts[host].redirects_to.is_none() {
+            let here = self.live.values().filter(|live| live.host == host).count();
             assert!(here <= limits.max_connections_per_origin as usize, "{here} to {host}");
             assert!(here <= self.told[host] as usize, "{here} to {host}, told {:?}", self.told);
             let alone = |live: &&Live| self.hosts[&live.host].protocol != Protocol::Http2;
@@ -527,8 +405,7 @@ impl World {
         let streams = self.streams_of(file.index());
         assert!(streams <= most, "{streams} streams of {file:?}");
         if let Some(most) = limits.max_files {
-            let files: BTreeSet<FileId> = self.live.values().map(|live| live.fetch.file).collect();
-            assert!(files.len() <= most as usize || self.lowered);
+            assert!(self.streams.len() <= most as usize || self.lowered);
         }
     }
 
@@ -541,59 +418,75 @@ impl World {
     /// The host's answer to a request, one round trip after it was made.
     fn answer(&mut self, stream: StreamId) {
         let Some(live) = self.live.get(&stream).cloned() else { return };
-        let streaming = self.live.values().filter(|l| l.host == live.host && l.streaming).count();
         let host = self.hosts.get_mut(&live.host).unwrap();
         if host.keeps_changing {
             host.files.values_mut().for_each(|remote| remote.version += 1);
         }
-        let host = host.clone();
+        match self.verdict(&live) {
+            Verdict::Silence => {}
+            Verdict::Failed(kind, retry_after) => self.fail(stream, kind, retry_after),
+            Verdict::Ended(result) => self.send(Event::Ended { stream, result }),
+            Verdict::Body { head, remote, breaks_after } => {
+                let live = self.live.get_mut(&stream).unwrap();
+                live.host = head.origin.host.to_string();
+                live.remote = Some(remote);
+                live.streaming = true;
+                live.breaks_at = breaks_after.map(|after| live.position + after);
+                self.next_tick.get_or_insert(self.now + TICK);
+                self.send(Event::Head { stream, head });
+            }
+        }
+    }
+
+    fn verdict(&mut self, live: &Live) -> Verdict {
+        let host = &self.hosts[&live.host];
+        let path = live.fetch.url.path();
+        let streaming = || self.live.values().filter(|l| l.host == live.host && l.streaming);
         if host.silent {
-            return;
+            return Verdict::Silence;
         }
         if host.refuses {
-            return self.fail(stream, ErrorKind::Connect, None);
+            return Verdict::Failed(ErrorKind::Connect, None);
         }
-        if host.broken.contains(live.fetch.url.path()) {
-            return self.fail(stream, ErrorKind::ServerError, None);
+        if host.broken.contains(path) {
+            return Verdict::Failed(ErrorKind::ServerError, None);
         }
-        if streaming >= host.bears {
-            return self.fail(stream, ErrorKind::Overloaded, host.retry_after);
+        if host.bears < usize::MAX && streaming().count() >= host.bears {
+            return Verdict::Failed(ErrorKind::Overloaded, host.retry_after);
         }
         let mut breaks_after = host.cuts_bodies_after;
         if self.random.fraction() < host.faults {
             match (self.random.fraction() * 6.0) as u32 {
-                0 => return self.fail(stream, ErrorKind::Connect, None),
-                1 => return self.fail(stream, ErrorKind::ServerError, None),
-                2 => return self.fail(stream, ErrorKind::Overloaded, Some(TICK * 30)),
-                3 => return,
+                0 => return Verdict::Failed(ErrorKind::Connect, None),
+                1 => return Verdict::Failed(ErrorKind::ServerError, None),
+                2 => return Verdict::Failed(ErrorKind::Overloaded, Some(TICK * 30)),
+                3 => return Verdict::Silence,
                 _ => breaks_after = Some((self.random.fraction() * 100_000.0) as u64),
             }
         }
-        let answering = host.redirects_to.as_ref().map_or(&live.host, |to| to).clone();
-        let path = live.fetch.url.path();
-        let Some(remote) = self.hosts[&answering].files.get(path).copied() else {
-            return self.fail(stream, ErrorKind::NotFound, None);
+        let answering = host.redirects_to.as_ref().unwrap_or(&live.host);
+        let Some(remote) = self.hosts[answering].files.get(path).copied() else {
+            return Verdict::Failed(ErrorKind::NotFound, None);
         };
         let existing = live.fetch.existing.filter(|_| !host.always_sends_bodies);
         if existing.is_some_and(|it| it.is_version(Some(remote.size), Some(remote.modified()))) {
-            return self.send(Event::Ended { stream, result: Outcome::NotModified });
+            return Verdict::Ended(Outcome::NotModified);
         }
         if let Some(range) = &live.fetch.range {
-            let same = live.fetch.validator == Some(remote.validator())
-                && live.fetch.total == Some(remote.size);
-            if !same {
-                return self.fail(stream, ErrorKind::Changed, None);
+            if live.fetch.validator != Some(remote.validator())
+                || live.fetch.total != Some(remote.size)
+            {
+                return Verdict::Failed(ErrorKind::Changed, None);
             }
             if host.ignores_ranges {
-                return self.send(Event::Ended { stream, result: Outcome::RangeIgnored });
+                return Verdict::Ended(Outcome::RangeIgnored);
             }
             assert!(range.end <= remote.size);
         }
-        let whole = live.fetch.range.is_none();
         let mut url = live.fetch.url.clone();
-        url.set_host(Some(&answering)).unwrap();
+        url.set_host(Some(answering)).unwrap();
         let head = Head {
-            total: (host.states_size || !whole).then_some(remote.size),
+            total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
             ranges: host.ranges,
             validator: remote.validator(),
             modified: Some(remote.modified()),
@@ -601,13 +494,7 @@ impl World {
             url,
             protocol: host.protocol,
         };
-        let live = self.live.get_mut(&stream).unwrap();
-        live.host = answering;
-        live.remote = Some(remote);
-        live.streaming = true;
-        live.breaks_at = breaks_after.map(|after| live.position + after);
-        self.next_tick.get_or_insert(self.now + TICK);
-        self.send(Event::Head { stream, head });
+        Verdict::Body { head, remote, breaks_after }
     }
 
     /// Moves bytes: streams share the link evenly, each within its window.
@@ -708,11 +595,11 @@ impl World {
 
     /// Streams in flight of the file with this number.
     pub(super) fn streams_of(&self, file: usize) -> usize {
-        self.live.values().filter(|live| live.fetch.file.index() == file).count()
+        self.streams.get(&FileId::new(file)).copied().unwrap_or(0)
     }
 
     pub(super) fn files_in_transfer(&self) -> usize {
-        self.live.values().map(|live| live.fetch.file).collect::<BTreeSet<_>>().len()
+        self.streams.len()
     }
 
     /// Body bytes that arrived.

@@ -1,0 +1,156 @@
+//! An origin, and what the driver has of its files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use pelton_algos::ranges::ByteRange;
+
+use super::super::*;
+use crate::connection::Protocol;
+
+/// A file at a host.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Remote {
+    pub(super) size: u64,
+    pub(super) version: u64,
+}
+
+impl Remote {
+    pub(super) fn validator(self) -> Validator {
+        Validator { etag: Some(format!("\"v{}\"", self.version)), last_modified: None }
+    }
+
+    pub(super) fn modified(self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 * self.version)
+    }
+}
+
+/// An origin, its files and its manners.
+#[expect(clippy::struct_excessive_bools, reason = "manners are independent of each other")]
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    pub(super) files: BTreeMap<String, Remote>,
+    pub(super) rtt: Duration,
+    /// What one stream can keep in flight.
+    pub(super) window: u64,
+    pub(super) protocol: Protocol,
+    /// Refuses connections.
+    pub(super) refuses: bool,
+    /// Accepts requests and never says anything more, not even in bodies under way.
+    pub(super) silent: bool,
+    /// Says that it takes ranges.
+    pub(super) ranges: bool,
+    /// Answers a range with the whole file all the same.
+    pub(super) ignores_ranges: bool,
+    /// Sends a body whatever If-Modified-Since says.
+    pub(super) always_sends_bodies: bool,
+    /// Paths that are always answered with 500.
+    pub(super) broken: BTreeSet<String>,
+    /// States sizes.
+    pub(super) states_size: bool,
+    /// More streams than this are answered with 503.
+    pub(super) bears: usize,
+    /// What 503 says.
+    pub(super) retry_after: Option<Duration>,
+    /// Each request gets another version of the file.
+    pub(super) keeps_changing: bool,
+    /// Every body ends after this many bytes.
+    pub(super) cuts_bodies_after: Option<u64>,
+    /// The share of requests that fail in one way or another.
+    pub(super) faults: f64,
+    /// Answers come from this host.
+    pub(super) redirects_to: Option<String>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            files: BTreeMap::new(),
+            rtt: Duration::from_millis(50),
+            window: 256 * 1024,
+            protocol: Protocol::Http11,
+            refuses: false,
+            silent: false,
+            ranges: true,
+            ignores_ranges: false,
+            always_sends_bodies: false,
+            broken: BTreeSet::new(),
+            states_size: true,
+            bears: usize::MAX,
+            retry_after: None,
+            keeps_changing: false,
+            cuts_bodies_after: None,
+            faults: 0.0,
+            redirects_to: None,
+        }
+    }
+}
+
+impl Host {
+    /// With `count` files `/0`, `/1`, ... whose sizes `size` gives.
+    pub(super) fn files(mut self, count: u64, size: impl Fn(u64) -> u64) -> Self {
+        for index in 0..count {
+            self.files.insert(format!("/{index}"), Remote { size: size(index), version: 1 });
+        }
+        self
+    }
+}
+
+/// How a file ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    Complete,
+    Kept,
+    GivenUp(Failure),
+}
+
+/// A file as the driver has it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Local {
+    pub(super) host: String,
+    pub(super) path: String,
+    /// What lay where it goes.
+    pub(super) opened: Option<Opened>,
+    /// What was written: start, end and version.
+    pub(super) written: BTreeMap<u64, (u64, u64)>,
+    /// Bytes that the run brought, whatever became of them.
+    pub(super) brought: u64,
+    pub(super) restarts: u32,
+    pub(super) modified: Option<SystemTime>,
+    pub(super) ending: Option<Ending>,
+}
+
+impl Local {
+    /// Writes `range` of `version` over whatever is there.
+    pub(super) fn write(&mut self, mut range: ByteRange, version: u64) {
+        let under: Vec<_> = self
+            .written
+            .range(..=range.end)
+            .rev()
+            .take_while(|(_, (end, _))| *end >= range.start)
+            .map(|(start, (end, version))| (*start, *end, *version))
+            .collect();
+        for (start, end, before) in under {
+            self.written.remove(&start);
+            if before == version {
+                range = range.start.min(start)..range.end.max(end);
+                continue;
+            }
+            if start < range.start {
+                self.written.insert(start, (range.start, before));
+            }
+            if end > range.end {
+                self.written.insert(range.end, (end, before));
+            }
+        }
+        if !range.is_empty() {
+            self.written.insert(range.start, (range.end, version));
+        }
+    }
+
+    /// Whether what was written is `remote`, whole and of one version.
+    pub(super) fn is(&self, remote: Remote) -> bool {
+        let whole = BTreeMap::from([(0, (remote.size, remote.version))]);
+        self.written == if remote.size == 0 { BTreeMap::new() } else { whole }
+    }
+}
