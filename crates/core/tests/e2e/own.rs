@@ -240,6 +240,7 @@ impl Policy for TwoByThree {
             allocations: vec![Allocation { classes: Classes::ALL, parameters }],
             wanted_connections: 6,
             max_channels: 2,
+            surplus_channels: 0,
             reason: "because the test says so".to_owned(),
         }
     }
