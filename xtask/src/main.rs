@@ -72,8 +72,14 @@ fn test() -> Result<()> {
 }
 
 fn bench() -> Result<()> {
-    run("benchmarks of the decisions", &mut cargo(&["bench", "--package", "pelton-algos"]))?;
-    run("benchmarks over loopback", &mut cargo(&["bench", "--package", "pelton"]))
+    run(
+        "benchmarks of the decisions",
+        &mut cargo(&["bench", "--package", "pelton-algos", "--bench", "decisions"]),
+    )?;
+    run(
+        "benchmarks over loopback",
+        &mut cargo(&["bench", "--package", "pelton-cli", "--bench", "loopback"]),
+    )
 }
 
 /// Whether a CI service runs this: they all set `CI`.

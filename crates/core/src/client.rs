@@ -215,6 +215,7 @@ impl Client {
 
 enum Target {
     Directory(PathBuf),
+    Writer(Box<dyn Write + Send>),
     Sink(Box<dyn Sink>),
 }
 
@@ -235,9 +236,10 @@ impl Download {
         self
     }
 
-    /// Passes the bytes of the one file on to `writer`, in order.
-    pub fn to_writer(self, writer: Box<dyn Write + Send>) -> Self {
-        self.to_sink(Box::new(StreamSink::new(writer)))
+    /// Passes the bytes of the one file on to `writer`, in order. More than one file is an error.
+    pub fn to_writer(mut self, writer: Box<dyn Write + Send>) -> Self {
+        self.target = Target::Writer(writer);
+        self
     }
 
     /// Hands the bytes to an own sink.
@@ -348,6 +350,11 @@ impl Download {
         };
         let sink: Box<dyn Sink> = match self.target {
             Target::Directory(directory) => Box::new(DirectorySink::new(directory, self.options)),
+            Target::Writer(_) if files.len() > 1 => {
+                let message = format!("{} files can't go into one stream: name one", files.len());
+                return Err(Error::new(ErrorKind::Usage, message));
+            }
+            Target::Writer(writer) => Box::new(StreamSink::new(writer)),
             Target::Sink(sink) => sink,
         };
         let mut config = self.settings.engine;

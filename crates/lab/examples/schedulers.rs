@@ -3,7 +3,8 @@
 //! `cargo run --release -p pelton-lab --example schedulers -- SET LINK [known|bare] [RADIO]`
 //!
 //! `known` gives the client the sizes, the link's bandwidth and RTT, as the worked example of
-//! docs/schedulers.md does; `bare` gives it URLs alone.
+//! docs/schedulers.md does; `bare` gives it URLs alone. With `TRACE` in the environment every
+//! decision and the streams over time are shown, with `SEQUENTIAL` one connection is run, too.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use pelton_algos::policy::{Eht, Fixed, Hat, LowE, Policy};
 use pelton_core::catalog::FileSpec;
 use pelton_core::connection::TcpConnector;
 use pelton_core::engine::EngineConfig;
+use pelton_core::events::Progress;
 use pelton_core::{Client, Report, RunEvent};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::link::Link;
@@ -76,28 +78,9 @@ fn run(
     while let Some(event) = events.blocking_next() {
         match event {
             RunEvent::Decision(made) => {
-                trace.push(format!("  {:6.2} s  {}", made.at_s, made.reason))
+                trace.push(format!("  {:6.2} s  {}", made.at_s, made.reason));
             }
-            RunEvent::Progress(now) => {
-                let used: Vec<_> = now
-                    .clusters
-                    .iter()
-                    .map(|c| format!("{} {}x{}", c.cluster, c.active_files, c.active_streams))
-                    .collect();
-                trace.push(format!(
-                    "  {:6.2} s  {:5.1} Mbit/s  {:6.1} MB  {}",
-                    now.at_s,
-                    now.throughput_bps / 1e6,
-                    now.bytes as f64 / 1e6,
-                    used.join(", ")
-                        + &now
-                            .active
-                            .iter()
-                            .map(|a| format!(" {} {:.1}", a.name, a.bytes as f64 / 1e6))
-                            .collect::<String>()
-                        + &format!(" conns {}", now.connections)
-                ));
-            }
+            RunEvent::Progress(now) => trace.push(describe(&now)),
             _ => {}
         }
     }
@@ -105,9 +88,24 @@ fn run(
     std::fs::remove_dir_all(&dir)?;
     print(&report);
     if std::env::var_os("TRACE").is_some() {
-        trace.iter().for_each(|line| println!("{line}"));
+        println!("{}", trace.join("\n"));
     }
     Ok(())
+}
+
+/// Rate, bytes, and files x streams of each cluster.
+fn describe(now: &Progress) -> String {
+    let clusters = now.clusters.iter();
+    let used: Vec<_> = clusters
+        .map(|c| format!("{} {}x{}", c.cluster, c.active_files, c.active_streams))
+        .collect();
+    format!(
+        "  {:6.2} s  {:5.1} Mbit/s  {:6.1} MB  {}",
+        now.at_s,
+        now.throughput_bps / 1e6,
+        now.bytes as f64 / 1e6,
+        used.join(", "),
+    )
 }
 
 fn print(report: &Report) {

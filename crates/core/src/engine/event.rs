@@ -214,7 +214,6 @@ pub struct Fetch {
 }
 
 /// Something that has to be done.
-#[expect(clippy::large_enum_variant, reason = "a list of actions is short and soon gone")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Look at what is where `file` goes; answer with [`Event::Opened`].

@@ -177,7 +177,9 @@ impl Engine {
         };
         let decision = self.policy.decide(now, &observation);
         self.decided_for = Some(link);
-        if self.decision.as_ref().is_none_or(|before| differ(before, &decision)) {
+        let files_wait = !self.waiting.is_empty();
+        let news = self.decision.as_ref().is_none_or(|b| is_news(b, &decision, files_wait));
+        if news {
             self.actions.push(Action::Decided(decision.clone()));
         }
         self.refill = true;
@@ -266,12 +268,16 @@ impl Engine {
     }
 }
 
-/// Whether two decisions differ in lanes or streams. Pipelining follows the mean size of what is
-/// left and moves with every file.
-fn differ(a: &Decision, b: &Decision) -> bool {
-    let shape = |d: &Decision| -> Vec<_> {
-        let of = |a: &Allocation| (a.classes, a.parameters.concurrency, a.parameters.parallelism);
-        d.allocations.iter().map(of).collect()
-    };
-    shape(a) != shape(b)
+/// Whether `now` deals lanes or streams in another way than `before`. Pipelining follows the mean
+/// size of what is left and moves with every file; and with no file waiting, lanes only end.
+fn is_news(before: &Decision, now: &Decision, files_wait: bool) -> bool {
+    let paired = before.allocations.iter().zip(&now.allocations);
+    let alike = before.allocations.len() == now.allocations.len()
+        && paired.into_iter().all(|(a, b)| {
+            let lanes = (a.parameters.concurrency, b.parameters.concurrency);
+            a.classes == b.classes
+                && a.parameters.parallelism == b.parameters.parallelism
+                && (lanes.0 == lanes.1 || !files_wait && lanes.1 < lanes.0)
+        });
+    !alike
 }

@@ -1,6 +1,7 @@
 //! What a run tells: its order, and its JSON as documented.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use pelton_core::RunEvent;
 use pelton_core::catalog::FileSpec;
@@ -84,16 +85,14 @@ fn assert_fields(value: &Value, expected: &str) {
 
 #[test]
 fn every_event_is_a_line_of_json_with_the_documented_fields() {
-    let origin = Origin::start(OriginConfig {
-        files: sets::demo_mixed(1),
-        behaviour: OriginBehaviour {
-            // Longer than the interval of progress events.
-            rate_per_connection: Some(pelton_algos::units::BitRate::from_mbps(20.0)),
-            ..OriginBehaviour::default()
-        },
-        ..OriginConfig::default()
-    })
-    .unwrap();
+    let files = sets::demo_mixed(1);
+    // Longer than the interval of progress events.
+    let latency = Duration::from_millis(700);
+    let slow = OriginBehaviour { latency, ..OriginBehaviour::default() };
+    let behaviour_by_path = vec![(files[0].path.clone(), slow)];
+    let origin =
+        Origin::start(OriginConfig { files, behaviour_by_path, ..OriginConfig::default() })
+            .unwrap();
     let out = tempfile::tempdir().unwrap();
     let mut inputs: Vec<FileSpec> = sets::demo_mixed(1)
         .iter()

@@ -20,7 +20,9 @@ use pelton_lab::origin::{Origin, OriginConfig};
 use pelton_lab::sets;
 use pelton_power::{MeterError, PowerMeter, Reading, Scope, Source, SourceKind, Traffic};
 
-use crate::support::{assert_holds, builder, by_path, client, file, policies, recursively, run};
+use crate::support::{
+    assert_holds, builder, by_path, client, file, policies, recursively, run, try_run,
+};
 
 /// A writer that lets the test see what it was given.
 #[derive(Clone, Default)]
@@ -123,9 +125,10 @@ fn a_writer_never_gets_two_versions_mixed() {
 fn a_writer_takes_one_file_and_checks_its_digest() {
     let origin = start();
     let urls = [origin.url("/f"), origin.url("/g")];
-    let report = run(client().download(urls).to_writer(Box::new(Shared::default())));
-    assert!(!report.is_complete());
-    assert_eq!(report.summary.files_failed, 1);
+    let download = client().download(urls).to_writer(Box::new(Shared::default()));
+    let error = try_run(download).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage, "{}", error.message());
+    assert_eq!(origin.requests(), 0, "before the first byte");
 
     let mut spec = FileSpec::from_url(origin.url("/f").parse().unwrap()).unwrap();
     spec.digest = Some(Digest::parse(&format!("sha-256={}", "0".repeat(64))).unwrap());
