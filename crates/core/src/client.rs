@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use pelton_algos::energy::EnergyModel;
 use pelton_algos::policy::{Eht, Policy};
+use pelton_algos::units::Joules;
 use pelton_power::{ModelledConfig, NetworkEnergyModel, PowerMeter};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -17,7 +18,7 @@ use url::Url;
 use crate::catalog::{FileSpec, WalkOptions};
 use crate::connection::{Connector, Http, HttpConfig, TcpConnector};
 use crate::driver::{Driver, Mailbox};
-use crate::engine::{Engine, EngineConfig};
+use crate::engine::{Engine, EngineConfig, Event};
 use crate::events::Plan;
 use crate::job::{Command, Job};
 use crate::report::Recorder;
@@ -322,7 +323,13 @@ impl Download {
         let files = reader.ask_sizes(files).await;
         let engine = Engine::new(self.settings.engine, (self.settings.policy)())
             .with_energy_model((self.settings.model)());
-        let (_, energy_source) = (self.settings.meter)();
+        // Who names an RTT asks about that link, not about the one to this server.
+        let named = self.settings.engine.link.rtt_hint.is_some();
+        let mailbox = if named { Rc::default() } else { mailbox };
+        let (meter, energy_source) = (self.settings.meter)();
+        if meter.is_some() {
+            mailbox.put(Event::Energy(Joules::ZERO));
+        }
         crate::driver::plan(engine, &mailbox, files, started, &energy_source)
             .ok_or_else(|| Error::new(ErrorKind::Usage, "nothing to download"))
     }

@@ -321,3 +321,15 @@ fn a_catalog_and_a_plan_fetch_no_file() {
     assert_eq!(plan.bytes, files.iter().map(|file| file.size).sum::<u64>());
     assert_eq!(origin.bytes_sent(), 0);
 }
+
+#[test]
+fn a_plan_is_for_the_link_that_was_named() {
+    let origin = start();
+    let mut engine = crate::support::engine();
+    engine.link.rtt_hint = Some(std::time::Duration::from_millis(200));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let client = pelton_core::Client::builder().engine(engine).build().unwrap();
+    let plan = runtime.block_on(client.download([origin.url("/f")]).plan()).unwrap();
+    assert!((plan.link.rtt_s - 0.2).abs() < 1e-9, "{:?}", plan.link);
+    assert!(plan.reason.contains("not measured yet"), "{}", plan.reason);
+}
