@@ -28,7 +28,8 @@ impl Sensor {
             MeterError::Unreadable { meter: self.source().name, reason }
         };
         let text = std::fs::read_to_string(file).map_err(|error| unreadable(error.to_string()))?;
-        let microwatts = text.trim().parse::<f64>().map_err(|error| unreadable(error.to_string()))?;
+        let microwatts =
+            text.trim().parse::<f64>().map_err(|error| unreadable(error.to_string()))?;
         Ok(Watts::new(microwatts / 1e6))
     }
 }

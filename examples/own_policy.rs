@@ -57,7 +57,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(&origin, Hat)
 }
 
-fn run(origin: &Origin, policy: impl Policy + Clone + Sync + 'static) -> Result<(), Box<dyn Error>> {
+fn run(
+    origin: &Origin,
+    policy: impl Policy + Clone + Sync + 'static,
+) -> Result<(), Box<dyn Error>> {
     let out = tempfile::tempdir()?;
     let report = Client::builder()
         .policy(policy)
