@@ -43,3 +43,8 @@ pub use pelton_core::{
     Result, RunEvent,
 };
 pub use pelton_power as power;
+
+/// Compiles the Rust of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/library.md")]
+struct Guide;
