@@ -1,5 +1,4 @@
 //! What README.md shows is what the example runs.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[test]
 fn the_quick_start_is_the_example() {
