@@ -115,10 +115,23 @@ pub fn connections(allocations: &[Allocation]) -> u32 {
 }
 
 /// Reduces parallelism, largest first, and only then concurrency, largest first, until the
-/// connections fit `budget`. Ties go to the last cluster: the larger files. With fewer connections
+/// connections fit `budget`. Streams for which the files have no room (`usable`, one entry an
+/// allocation: see [`usable_parallelism`]) go before any other. Ties go to the last cluster: the larger files. With fewer connections
 /// than clusters, the last ones in `priority` (indices, most important first) go without.
-pub fn fit_to_budget(allocations: &mut [Allocation], budget: u32, priority: &[usize]) {
+pub fn fit_to_budget(
+    allocations: &mut [Allocation],
+    usable: &[u32],
+    budget: u32,
+    priority: &[usize],
+) {
     let mut excess = connections(allocations).saturating_sub(budget);
+    for (allocation, usable) in allocations.iter_mut().zip(usable) {
+        let Parameters { parallelism, concurrency, .. } = &mut allocation.parameters;
+        while excess > 0 && *parallelism > (*usable).max(1) && *concurrency > 0 {
+            *parallelism -= 1;
+            excess = excess.saturating_sub(*concurrency);
+        }
+    }
     while excess > 0 {
         let Some(widest) = allocations
             .iter_mut()
@@ -206,7 +219,7 @@ pub(crate) mod tests {
     #[test]
     fn parallelism_shrinks_before_concurrency_and_the_largest_first() {
         let mut allocations = [allocation(5, 1), allocation(5, 11), allocation(1, 20)];
-        fit_to_budget(&mut allocations, 64, &[0, 1, 2]);
+        fit_to_budget(&mut allocations, &[1, 11, 20], 64, &[0, 1, 2]);
         let shape: Vec<_> = allocations
             .iter()
             .map(|a| (a.parameters.concurrency, a.parameters.parallelism))
@@ -216,9 +229,20 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn streams_without_room_go_first() {
+        let mut allocations = [allocation(5, 1), allocation(10, 11), allocation(1, 20)];
+        fit_to_budget(&mut allocations, &[1, 2, 20], 64, &[0, 1, 2]);
+        let shape: Vec<_> = allocations
+            .iter()
+            .map(|a| (a.parameters.concurrency, a.parameters.parallelism))
+            .collect();
+        assert_eq!(shape, [(5, 1), (10, 3), (1, 20)]);
+    }
+
+    #[test]
     fn with_fewer_connections_than_clusters_the_most_important_are_served() {
         let mut allocations = [allocation(3, 1), allocation(4, 2), allocation(1, 5)];
-        fit_to_budget(&mut allocations, 2, &[2, 0, 1]);
+        fit_to_budget(&mut allocations, &[1, 2, 5], 2, &[2, 0, 1]);
         let lanes: Vec<_> = allocations.iter().map(|a| a.parameters.concurrency).collect();
         assert_eq!(lanes, [1, 0, 1]);
     }
@@ -232,7 +256,8 @@ pub(crate) mod tests {
             let mut allocations: Vec<_> = shapes.iter().map(|(cc, p)| allocation(*cc, *p)).collect();
             let before = allocations.clone();
             let priority: Vec<_> = (0..allocations.len()).collect();
-            fit_to_budget(&mut allocations, budget, &priority);
+            let usable: Vec<_> = shapes.iter().map(|(_, p)| p.div_ceil(2)).collect();
+            fit_to_budget(&mut allocations, &usable, budget, &priority);
             prop_assert!(connections(&allocations) <= budget);
             if budget as usize >= allocations.len() {
                 prop_assert!(allocations.iter().all(|a| a.parameters.concurrency >= 1));

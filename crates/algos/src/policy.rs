@@ -191,7 +191,10 @@ impl<'a> Plan<'a> {
         let mut allocations = self.allocations(|index| self.cluster_channels(index));
         let budget = self.observation.limits.max_connections;
         if params::connections(&allocations) > budget {
-            params::fit_to_budget(&mut allocations, budget, priority);
+            let Observation { clusters, link, limits, .. } = self.observation;
+            let usable: Vec<u32> =
+                clusters.iter().map(|c| params::usable_parallelism(c, link, limits)).collect();
+            params::fit_to_budget(&mut allocations, &usable, budget, priority);
             reason = format!("{reason}; {wanted_connections} connections wanted, {budget} allowed");
         }
         Decision { allocations, wanted_connections, max_channels, surplus_channels, reason }

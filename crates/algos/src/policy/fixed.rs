@@ -52,7 +52,7 @@ impl Policy for Fixed {
         let wanted_connections = params::connections(&allocations);
         let budget = observation.limits.max_connections;
         if wanted_connections > budget {
-            params::fit_to_budget(&mut allocations, budget, &[0]);
+            params::fit_to_budget(&mut allocations, &[parallelism], budget, &[0]);
             reason = format!("{reason}; {wanted_connections} connections wanted, {budget} allowed");
         }
         Decision {
