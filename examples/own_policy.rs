@@ -34,7 +34,9 @@ impl Policy for Gentle {
         let wanted_connections = params::connections(&allocations);
         let budget = CONNECTIONS.min(seen.limits.max_connections);
         let small_first: Vec<usize> = (0..allocations.len()).collect();
-        params::fit_to_budget(&mut allocations, budget, &small_first);
+        let room = |c| params::usable_parallelism(c, &seen.link, &seen.limits);
+        let usable: Vec<u32> = seen.clusters.iter().map(room).collect();
+        params::fit_to_budget(&mut allocations, &usable, budget, &small_first);
         let reason = format!("gentle: {budget} of {wanted_connections} connections");
         Decision {
             allocations,
