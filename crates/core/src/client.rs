@@ -300,7 +300,7 @@ impl Download {
                 Rc::new(|_| {}),
             )?;
             let reader = self.settings.reader(&http);
-            let files = reader.resolve(self.inputs, &self.walk).await?;
+            let files = reader.resolve(self.inputs, &self.walk).await?.files;
             Ok(reader.ask_sizes(files).await)
         }))
         .await
@@ -319,7 +319,7 @@ impl Download {
         let mailbox = Rc::new(Mailbox::default());
         let http = self.http(&mailbox)?;
         let reader = self.settings.reader(&http);
-        let files = reader.resolve(self.inputs, &self.walk).await?;
+        let files = reader.resolve(self.inputs, &self.walk).await?.files;
         let files = reader.ask_sizes(files).await;
         let engine = Engine::new(self.settings.engine, (self.settings.policy)())
             .with_energy_model((self.settings.model)());
@@ -349,16 +349,17 @@ impl Download {
         let mailbox = Rc::new(Mailbox::default());
         let http = self.http(&mailbox)?;
         let reader = self.settings.reader(&http);
-        let files = tokio::select! {
-            files = reader.resolve(self.inputs, &self.walk) => files?,
+        let found = tokio::select! {
+            found = reader.resolve(self.inputs, &self.walk) => found?,
             () = cancelled(&mut commands) => {
                 return Err(Error::new(ErrorKind::Cancelled, "cancelled while the list was read"));
             }
         };
         let sink: Box<dyn Sink> = match self.target {
             Target::Directory(directory) => Box::new(DirectorySink::new(directory, self.options)),
-            Target::Writer(_) if files.len() > 1 => {
-                let message = format!("{} files can't go into one stream: name one", files.len());
+            Target::Writer(_) if found.files.len() > 1 => {
+                let message =
+                    format!("{} files can't go into one stream: name one", found.files.len());
                 return Err(Error::new(ErrorKind::Usage, message));
             }
             Target::Writer(writer) => Box::new(StreamSink::new(writer)),
@@ -373,7 +374,7 @@ impl Download {
         let tell = Box::new(move |event| drop(events.send(event)));
         let recorder = Recorder::new(energy_source, tell);
         let driver = Driver { engine, http, sink, meter, recorder, mailbox, commands, started };
-        Ok(driver.run(files).await)
+        Ok(driver.run(found).await)
     }
 }
 

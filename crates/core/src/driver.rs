@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::catalog::FileSpec;
+use crate::catalog::{FileSpec, Walked};
 use crate::connection::{ConnectionEvent, Http};
 use crate::engine::{Action, Engine, Event, Fetch, FileId, Opened};
 use crate::events::Summary;
@@ -99,7 +99,7 @@ type Served = (FileId, crate::connection::ConnectionId, crate::connection::Proto
 
 impl Driver {
     /// Downloads `files` to the end.
-    pub(crate) async fn run(self, files: Vec<FileSpec>) -> Report {
+    pub(crate) async fn run(self, found: Walked) -> Report {
         let cpu = ProcessCpu;
         let mut run = Run {
             outputs: HashMap::new(),
@@ -117,7 +117,11 @@ impl Driver {
         for event in run.driver.mailbox.take() {
             run.handle(event);
         }
-        run.handle(Event::Files(files));
+        for (url, error) in found.failed {
+            let now = run.now();
+            run.driver.recorder.listing_failed(now, &url, error.into());
+        }
+        run.handle(Event::Files(found.files));
         run.handle(Event::ListEnded);
         run.drive().await;
         run.report()
@@ -295,6 +299,7 @@ impl Run {
     }
 
     fn restart(&mut self, file: FileId) {
+        self.driver.recorder.resumed(file, 0);
         let Some(output) = self.outputs.get(&file) else { return };
         let restarted = output.borrow_mut().as_deref_mut().map(crate::sink::Output::restart);
         if let Some(Err(error)) = restarted {

@@ -138,6 +138,8 @@ impl Recorder {
             Ending::GivenUp { bytes, failure } => (bytes, false, Some(failure)),
         };
         self.failures.extend(failure.as_ref().map(|failure| failure.kind));
+        let url = shown(&spec.url);
+        let failure = failure.map(|failure| naming(&url, failure));
         let report = FileReport {
             at_s: seconds(now),
             name: spec.name.clone(),
@@ -155,6 +157,33 @@ impl Recorder {
                 kind: failure.kind.name(),
                 retryable: failure.kind.is_retryable(),
                 message: failure.message,
+            }),
+        };
+        (self.tell)(RunEvent::File(report.clone()));
+        self.files.push(report);
+    }
+
+    /// A listing could not be read: what it names is not in the list.
+    pub(crate) fn listing_failed(&mut self, now: Timestamp, url: &url::Url, failure: Failure) {
+        let (url, kind) = (shown(url), failure.kind);
+        self.failures.push(kind);
+        let report = FileReport {
+            at_s: seconds(now),
+            name: String::new(),
+            url: url.clone(),
+            bytes: 0,
+            seconds: 0.0,
+            connections: 0,
+            protocol: None,
+            resumed_from: 0,
+            already_there: false,
+            digest: None,
+            ok: false,
+            error: Some(ErrorReport {
+                code: kind.exit_code(),
+                kind: kind.name(),
+                retryable: kind.is_retryable(),
+                message: naming(&url, failure).message,
             }),
         };
         (self.tell)(RunEvent::File(report.clone()));
@@ -212,6 +241,14 @@ impl Recorder {
 
 /// Some files failed for different reasons.
 const UNFINISHED: u8 = 7;
+
+/// A message that says which URL failed: some failures know only their host or their file.
+fn naming(url: &str, failure: Failure) -> Failure {
+    if failure.message.contains(url) {
+        return failure;
+    }
+    Failure { message: format!("{url}: {}", failure.message), ..failure }
+}
 
 /// How a file ended.
 pub(crate) enum Ending {

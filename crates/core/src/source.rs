@@ -8,7 +8,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use pelton_algos::limits::{Jitter, RetryConfig};
 use url::Url;
 
-use crate::catalog::{self, FileSpec, ListingPage, WalkOptions};
+use crate::catalog::{self, FileSpec, ListingPage, WalkOptions, Walked};
 use crate::client::Input;
 use crate::connection::{GetRequest, Http, shown};
 use crate::{Error, ErrorKind, Result, fetch};
@@ -30,29 +30,36 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// The files that `inputs` mean, each once, with names that do not collide.
-    pub(crate) async fn resolve(
-        &self,
-        inputs: Vec<Input>,
-        walk: &WalkOptions,
-    ) -> Result<Vec<FileSpec>> {
-        let mut files = Vec::with_capacity(inputs.len());
+    /// What cannot be listed is no reason to leave the rest: it fails alone, unless nothing is left.
+    pub(crate) async fn resolve(&self, inputs: Vec<Input>, walk: &WalkOptions) -> Result<Walked> {
+        let mut found = Walked { files: Vec::with_capacity(inputs.len()), failed: Vec::new() };
         for input in inputs {
             match input {
-                Input::Text(text) => self.add_url(parse(&text)?, walk, &mut files).await?,
-                Input::Url(url) => self.add_url(url, walk, &mut files).await?,
-                Input::File(spec) => files.push(*spec),
+                Input::Text(text) => self.add_url(parse(&text)?, walk, &mut found).await?,
+                Input::Url(url) => self.add_url(url, walk, &mut found).await?,
+                Input::File(spec) => found.files.push(*spec),
             }
         }
-        catalog::collapse(files)
+        found.files = catalog::collapse(found.files)?;
+        if found.files.is_empty() && !found.failed.is_empty() {
+            return Err(found.failed.remove(0).1);
+        }
+        Ok(found)
     }
 
-    async fn add_url(&self, url: Url, walk: &WalkOptions, files: &mut Vec<FileSpec>) -> Result<()> {
+    async fn add_url(&self, url: Url, walk: &WalkOptions, found: &mut Walked) -> Result<()> {
         if url.path().ends_with('/') {
             let jitter = RefCell::new(Jitter::new(0));
-            let listed = catalog::walk(url, walk, async |page| self.page(page, &jitter).await);
-            files.extend(listed.await?);
+            let root = url.clone();
+            match catalog::walk(url, walk, async |page| self.page(page, &jitter).await).await {
+                Ok(listed) => {
+                    found.files.extend(listed.files);
+                    found.failed.extend(listed.failed);
+                }
+                Err(error) => found.failed.push((root, error)),
+            }
         } else {
-            files.push(FileSpec::from_url(url)?);
+            found.files.push(FileSpec::from_url(url)?);
         }
         Ok(())
     }

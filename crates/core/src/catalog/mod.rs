@@ -19,7 +19,7 @@ use crate::{Error, ErrorKind, Result};
 pub use listing::ListingEntry;
 pub use names::{collapse, relative_name};
 pub use spec::{Digest, DigestAlgorithm, FileSpec};
-pub use walk::{Globs, ListingPage, WalkOptions, walk};
+pub use walk::{Globs, ListingPage, WalkOptions, Walked, walk};
 
 /// The files of a list whose form is told from its text: a JSON manifest ([`manifest`]) begins
 /// with `{`, a checksum list ([`checksums`]) with a digest, and everything else is a list of URLs

@@ -5,7 +5,7 @@ use std::mem;
 use std::num::NonZeroU32;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use globset::{GlobBuilder, GlobSet};
 use url::Url;
 
@@ -90,6 +90,15 @@ struct Directory {
     path: String,
 }
 
+/// What a walk has found.
+#[derive(Debug, Default)]
+pub struct Walked {
+    /// Files, in the listings' order.
+    pub files: Vec<FileSpec>,
+    /// Directories below the root whose listings could not be read: what they hold is not known.
+    pub failed: Vec<(Url, Error)>,
+}
+
 /// The files below the listing at `root`, named by their path below it. `fetch` gets a page.
 ///
 /// Goes level by level with several pages in flight; the order of the result depends on the
@@ -98,7 +107,7 @@ struct Directory {
 /// # Errors
 /// Those of `fetch`, with the URL of the page. `Listing`: a page is no directory listing, or the
 /// tree goes down without end. `Usage`: a name is too long to be stored.
-pub async fn walk<F>(root: Url, options: &WalkOptions, fetch: F) -> Result<Vec<FileSpec>>
+pub async fn walk<F>(root: Url, options: &WalkOptions, fetch: F) -> Result<Walked>
 where
     F: AsyncFn(Url) -> Result<ListingPage>,
 {
@@ -107,7 +116,7 @@ where
         options,
         seen: HashSet::from([root.clone()]),
         next_level: vec![Directory { url: root, path: String::new() }],
-        files: Vec::new(),
+        found: Walked::default(),
     };
     for level in 1.. {
         let directories = mem::take(&mut walk.next_level);
@@ -121,14 +130,19 @@ where
         let mut pages = stream::iter(directories)
             .map(|directory| async move {
                 let page = fetch(directory.url.clone()).await;
-                page.map_err(|error| naming(&directory.url, error)).map(|page| (directory, page))
+                (page.map_err(|error| naming(&directory.url, error)), directory)
             })
             .buffered(PAGES_IN_FLIGHT);
-        while let Some((directory, page)) = pages.try_next().await? {
-            walk.read(level, &directory, &page)?;
+        while let Some((page, directory)) = pages.next().await {
+            let read = page.and_then(|page| walk.read(level, &directory, &page));
+            match read {
+                Ok(()) => {}
+                Err(error) if level == 1 => return Err(error),
+                Err(error) => walk.found.failed.push((directory.url, error)),
+            }
         }
     }
-    Ok(walk.files)
+    Ok(walk.found)
 }
 
 /// A walk as far as its pages are read.
@@ -137,7 +151,7 @@ struct Walk<'a> {
     /// Directories that are read or will be, as linked and as redirected.
     seen: HashSet<Url>,
     next_level: Vec<Directory>,
-    files: Vec<FileSpec>,
+    found: Walked,
 }
 
 impl Walk<'_> {
@@ -151,7 +165,7 @@ impl Walk<'_> {
                 self.note_directory(level, entry.url, path);
             } else if self.options.takes_file(&path) {
                 let spec = FileSpec::with_name(entry.url, path)?;
-                self.files.push(FileSpec { size_hint: entry.size_hint, ..spec });
+                self.found.files.push(FileSpec { size_hint: entry.size_hint, ..spec });
             }
         }
         Ok(())

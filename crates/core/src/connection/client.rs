@@ -110,7 +110,13 @@ impl Http {
         let mut redirects =
             Redirects::new(url.clone(), config.max_redirects, config.allow_downgrade);
         loop {
-            let origin = Origin::of(&url)?;
+            let origin = Origin::of(&url).map_err(|error| {
+                if url == request.url {
+                    return error;
+                }
+                let message = format!("{}: redirects to what is not fetched", shown(&request.url));
+                Error::new(ErrorKind::Redirect, message).with_source(error)
+            })?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
             let (response, lease) = self.exchange(method, &bare, &origin, &headers).await?;

@@ -246,7 +246,8 @@ impl Engine {
         let total = self.config.limits.max_connections;
         let planned = decision.connections();
         let lanes: u32 = decision.channels();
-        let known_sizes = self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
+        let known_sizes = self.sizes.knows_any()
+            && self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
         for index in 0..self.origins.len() {
             let id = super::OriginId(index as u32);
             let waiting = self.waiting.of_origin(id) as u32;

@@ -302,10 +302,11 @@ fn size_conflict(listed: Option<u64>, stated: Option<u64>, url: &url::Url) -> Op
 }
 
 fn differs(name: &str, existing: Existing, total: Option<u64>) -> Failure {
-    let server = total.map_or("another version".to_owned(), |total| format!("{total} bytes"));
-    let message = format!(
-        "{name} exists with {} bytes and the server has {server}; use --overwrite to replace it",
-        existing.size
-    );
+    let difference = match total {
+        Some(total) if total == existing.size => "with another date than the server's".to_owned(),
+        Some(total) => format!("with {} bytes and the server has {total}", existing.size),
+        None => "and the server has another version".to_owned(),
+    };
+    let message = format!("{name} exists {difference}; use --overwrite to replace it");
     Failure::new(ErrorKind::Exists, message)
 }

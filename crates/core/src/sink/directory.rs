@@ -60,8 +60,11 @@ impl DirectorySink {
                 .map_err(|error| io_failure(parent, "can't be made", error))?;
         }
         match fs::metadata(&output.target) {
-            Ok(found) if found.is_dir() => {
-                let message = format!("{}: a directory has this name", output.target.display());
+            Ok(found) if !found.is_file() => {
+                let message = format!(
+                    "{}: something that is no regular file has this name",
+                    output.target.display()
+                );
                 return Err(Error::new(ErrorKind::Exists, message));
             }
             Ok(found) => {

@@ -30,7 +30,7 @@ async fn fetch_tree(url: Url) -> Result<ListingPage> {
 }
 
 async fn names_with(options: WalkOptions) -> Vec<String> {
-    let files = walk(root(), &options, fetch_tree).await.unwrap();
+    let files = walk(root(), &options, fetch_tree).await.unwrap().files;
     files.into_iter().map(|file| file.name).collect()
 }
 
@@ -45,7 +45,7 @@ async fn without_recursion_only_the_files_of_the_level() {
 
 #[tokio::test]
 async fn recursion_keeps_the_structure_and_the_order_of_levels() {
-    let files = walk(root(), &recursive(), fetch_tree).await.unwrap();
+    let files = walk(root(), &recursive(), fetch_tree).await.unwrap().files;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names, ["x.csv", "y.txt", "a/1.csv", "a/2.txt", "b/1.csv", "a/c/deep.csv"]);
     assert_eq!(files[2].url.as_str(), "http://h/r/a/1.csv");
@@ -115,7 +115,7 @@ async fn pages_that_come_in_any_order_give_one_order_and_few_are_in_flight() {
             Ok(page(url, &["f"]))
         }
     };
-    let files = walk(root(), &recursive(), fetch).await.unwrap();
+    let files = walk(root(), &recursive(), fetch).await.unwrap().files;
     let names: Vec<String> = files.into_iter().map(|file| file.name).collect();
     assert_eq!(names, (0..40).map(|i| format!("d{i}/f")).collect::<Vec<_>>());
     assert_eq!(most.get(), PAGES_IN_FLIGHT);
@@ -135,7 +135,8 @@ async fn a_loop_of_links_ends_in_an_error_that_says_how_to_go_on() {
     assert_eq!(pages.get(), DEEPEST);
 
     let options = WalkOptions { depth: NonZeroU32::new(3), ..recursive() };
-    let files = walk(root(), &options, async |url| Ok(page(url, &["self/", "f"]))).await.unwrap();
+    let files =
+        walk(root(), &options, async |url| Ok(page(url, &["self/", "f"]))).await.unwrap().files;
     assert_eq!(files.len(), 3);
 }
 
@@ -146,7 +147,7 @@ async fn redirects_to_a_directory_already_read_are_not_read_again() {
         "/r/back/" => Ok(page(root(), &["back/", "moved/", "f"])),
         _ => Ok(page("http://h/elsewhere/".parse().unwrap(), &["g", "/r/h"])),
     };
-    let files = walk(root(), &recursive(), fetch).await.unwrap();
+    let files = walk(root(), &recursive(), fetch).await.unwrap().files;
     let urls: Vec<(&str, &str)> =
         files.iter().map(|file| (file.name.as_str(), file.url.path())).collect();
     assert_eq!(urls, [("f", "/r/f"), ("moved/g", "/elsewhere/g")]);
@@ -159,7 +160,7 @@ async fn a_failed_page_is_named_once() {
         "/r/" => Ok(page(url, &["gone/", "f"])),
         _ => Err(Error::new(ErrorKind::NotFound, "404 Not Found")),
     };
-    let error = walk(root(), &options, fetch).await.unwrap_err();
+    let error = walk(root(), &options, fetch).await.unwrap().failed.remove(0).1;
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(error.to_string(), "http://h/r/gone/: 404 Not Found");
 
@@ -174,7 +175,7 @@ async fn a_sub_directory_that_shows_a_page_of_its_own_is_named() {
         "/r/" => Ok(page(url, &["site/"])),
         _ => Ok(ListingPage { body: "<title>Home</title>".into(), ..page(url, &[]) }),
     };
-    let error = walk(root(), &recursive(), fetch).await.unwrap_err();
+    let error = walk(root(), &recursive(), fetch).await.unwrap().failed.remove(0).1;
     assert_eq!(error.kind(), ErrorKind::Listing);
     assert!(error.to_string().starts_with("http://h/r/site/ is no directory listing"), "{error}");
 }
