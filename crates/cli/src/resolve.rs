@@ -188,7 +188,11 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
     EngineConfig {
         limits: UserLimits {
             max_files: tuning.max_concurrent_downloads.map(Into::into),
-            max_streams_per_file: tuning.split.map(Into::into),
+            // The numbers of `fixed` are exact: what was not given is one.
+            max_streams_per_file: match tuning.policy {
+                PolicyName::Fixed => Some(tuning.split.map_or(1, Into::into)),
+                _ => tuning.split.map(Into::into),
+            },
             max_connections_per_origin: per_origin,
             max_connections: tuning.max_total_connections.get(),
             split_floor: tuning.min_split_size,
