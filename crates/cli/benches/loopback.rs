@@ -87,6 +87,7 @@ fn start_server() -> Outcome<Server> {
             "-subj",
             "/CN=localhost",
         ])
+        .args(["-addext", "basicConstraints=CA:FALSE"])
         .args(["-addext", "subjectAltName=DNS:localhost", "-keyout"])
         .arg(&key)
         .arg("-out")
