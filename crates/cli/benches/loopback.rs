@@ -101,7 +101,7 @@ fn start_server() -> Outcome<Server> {
     let [clear, h2c, tls] = ports;
     let www = home.join("www");
     let config = format!(
-        "daemon off; worker_processes 1; pid {home}/pid; error_log {home}/error.log;
+        "daemon off; master_process off; pid {home}/pid; error_log {home}/error.log;
 events {{ worker_connections 512; }}
 http {{ access_log off; sendfile on; root {www};
 server {{ listen 127.0.0.1:{clear}; }}
