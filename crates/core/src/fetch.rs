@@ -66,13 +66,11 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         with_output(context, |output| output.set_size(total))?;
     }
     (context.tell)(Event::Head { stream: fetch.stream, head });
-    while let Some(chunk) = response.chunk().await? {
-        let left = context.end.get().saturating_sub(position);
-        let kept = &chunk[..chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
-        if !kept.is_empty() {
-            with_output(context, |output| output.write_at(position, kept))?;
-            position += kept.len() as u64;
-            (context.tell)(Event::Data { stream: fetch.stream, bytes: kept.len() as u64 });
+    while let Some(kept) = response.piece(|piece| keep(context, position, piece)).await? {
+        let kept = kept?;
+        if kept > 0 {
+            position += kept;
+            (context.tell)(Event::Data { stream: fetch.stream, bytes: kept });
         }
         if position >= context.end.get() && body_ends != Some(position) {
             return Ok(Outcome::Complete);
@@ -86,6 +84,16 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         }
         _ => Ok(Outcome::Complete),
     }
+}
+
+/// Writes what of `piece`, which begins at `position`, this stream is still to bring.
+fn keep(context: &Context, position: u64, piece: &[u8]) -> Result<u64> {
+    let left = context.end.get().saturating_sub(position);
+    let kept = &piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+    if !kept.is_empty() {
+        with_output(context, |output| output.write_at(position, kept))?;
+    }
+    Ok(kept.len() as u64)
 }
 
 /// Whether the server's file is the one that is there. `If-Modified-Since` would not tell: servers

@@ -93,8 +93,11 @@ impl Reader<'_> {
         let content_type =
             response.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(str::to_owned);
         let mut body = Vec::new();
-        while let Some(chunk) = self.in_time(url, response.chunk()).await? {
-            body.extend_from_slice(&chunk);
+        loop {
+            let piece = response.piece(|bytes| body.extend_from_slice(bytes));
+            if self.in_time(url, piece).await?.is_none() {
+                break;
+            }
             if body.len() > LONGEST_LISTING {
                 let message = format!("{}: longer than any directory listing", shown(url));
                 return Err(Error::new(ErrorKind::Listing, message));

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Empty;
-use hyper::body::Incoming;
 use url::Url;
 
 use super::config::HttpConfig;
 use super::connector::Connector;
 use super::credentials;
 use super::failure;
+use super::http1::Scratch;
 use super::open::{NoBody, Opener};
 use super::origin::{Origin, shown, without_userinfo};
-use super::pool::{Lease, OriginSet};
+use super::pool::OriginSet;
 use super::redirect::Redirects;
 use super::response::GetResponse;
 use super::telemetry::{Counters, Observer, Protocol, Telemetry};
@@ -65,6 +65,7 @@ struct Shared {
     config: Rc<HttpConfig>,
     opener: Rc<Opener>,
     sets: RefCell<HashMap<Origin, Rc<OriginSet>>>,
+    scratch: Scratch,
 }
 
 impl Http {
@@ -80,7 +81,8 @@ impl Http {
         let config = Rc::new(config);
         let telemetry = Rc::new(Telemetry::new(observer));
         let opener = Rc::new(Opener::new(connector, Rc::clone(&config), telemetry)?);
-        let shared = Shared { config, opener, sets: RefCell::default() };
+        let shared =
+            Shared { config, opener, sets: RefCell::default(), scratch: Scratch::default() };
         Ok(Self { shared: Rc::new(shared) })
     }
 
@@ -119,9 +121,8 @@ impl Http {
             })?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
-            let (response, lease) = self.exchange(method, &bare, &origin, &headers).await?;
-            let next = redirects.next(response.status(), response.headers())?;
-            let response = GetResponse::new(response, lease, bare, origin);
+            let response = self.exchange(method, bare, &origin, &headers).await?;
+            let next = redirects.next(response.status, &response.headers)?;
             match next {
                 None => return Ok(response),
                 Some(next) => {
@@ -167,26 +168,31 @@ impl Http {
     async fn exchange(
         &self,
         method: &Method,
-        url: &Url,
+        url: Url,
         origin: &Origin,
         headers: &HeaderMap,
-    ) -> Result<(Response<Incoming>, Lease)> {
+    ) -> Result<GetResponse> {
         let set = self.set(origin);
-        let lease = set.acquire().await?;
-        let request = message(&set, method, url, headers, lease.protocol())?;
-        match lease.send(request).await {
-            Ok(response) => return Ok((response, lease)),
-            Err(error) if !lease.reused => return Err(failure::no_response(url, error)),
-            Err(error) => tracing::debug!(%error, %origin, "sending again over a fresh connection"),
+        let mut lease = set.acquire().await?;
+        let request = message(&set, method, &url, headers, lease.protocol())?;
+        let mut sent = lease.send(request).await;
+        if let Err(error) = &sent
+            && lease.reused
+        {
+            tracing::debug!(%error, %origin, "sending again over a fresh connection");
+            drop(lease);
+            // What idled as long as this one is as likely to be dead.
+            set.close_idle();
+            lease = set.acquire().await?;
+            let request = message(&set, method, &url, headers, lease.protocol())?;
+            sent = lease.send(request).await;
         }
-        drop(lease);
-        // What idled as long as this one is as likely to be dead.
-        set.close_idle();
-        let lease = set.acquire().await?;
-        let request = message(&set, method, url, headers, lease.protocol())?;
-        match lease.send(request).await {
-            Ok(response) => Ok((response, lease)),
-            Err(error) => Err(failure::no_response(url, error)),
+        match sent {
+            Ok((head, body)) => {
+                let (origin, scratch) = (origin.clone(), self.shared.scratch.clone());
+                Ok(GetResponse::new(head, body, lease, url, origin, scratch))
+            }
+            Err(error) => Err(failure::no_response(&url, error)),
         }
     }
 }
@@ -228,8 +234,8 @@ fn message(
 
 async fn drain(mut response: GetResponse) {
     let mut left = DRAINED;
-    while let Ok(Some(chunk)) = response.chunk().await {
-        match left.checked_sub(chunk.len()) {
+    while let Ok(Some(length)) = response.piece(<[u8]>::len).await {
+        match left.checked_sub(length) {
             Some(rest) => left = rest,
             None => return,
         }

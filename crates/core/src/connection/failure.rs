@@ -1,41 +1,48 @@
-//! Turns hyper's errors into this crate's.
+//! Turns the failures of an exchange into this crate's errors.
 
 use std::error::Error as StdError;
 use std::io;
 
 use url::Url;
 
+use super::open::SendFailure;
 use super::origin::shown;
 use super::tls;
 use crate::{Error, ErrorKind};
 
 /// A request that got no response.
-pub(super) fn no_response(url: &Url, error: hyper::Error) -> Error {
+pub(super) fn no_response(url: &Url, failure: impl Into<SendFailure>) -> Error {
+    let failure = failure.into();
     // With TLS 1.3 a server judges the client's certificate only after the handshake.
-    if let Some(refusal) = transport_error(&error).and_then(tls::cause) {
+    if let Some(refusal) = transport_error(&failure).and_then(tls::cause) {
         let message = format!("{}: {}", shown(url), tls::explain(refusal));
-        return Error::new(ErrorKind::Tls, message).with_source(error);
+        return Error::new(ErrorKind::Tls, message).with_source(failure);
     }
-    broken(url, error, "the connection ended before a response")
+    broken(url, failure, "the connection ended before a response")
 }
 
 /// A response whose body stopped before its end.
-pub(super) fn short_body(url: &Url, error: hyper::Error) -> Error {
-    broken(url, error, "the connection ended before the body did")
+pub(super) fn short_body(url: &Url, failure: impl Into<SendFailure>) -> Error {
+    broken(url, failure.into(), "the connection ended before the body did")
 }
 
-fn broken(url: &Url, error: hyper::Error, ended: &str) -> Error {
+fn broken(url: &Url, failure: SendFailure, ended: &str) -> Error {
     let garbled = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
-    let (kind, why) = if error.is_parse() || transport_error(&error).is_some_and(garbled) {
+    let is_no_http = matches!(&failure, SendFailure::Http2(error) if error.is_parse());
+    let (kind, why) = if is_no_http || transport_error(&failure).is_some_and(garbled) {
         (ErrorKind::Protocol, "what the server sent is malformed")
     } else {
         (ErrorKind::ShortBody, ended)
     };
-    Error::new(kind, format!("{}: {why}", shown(url))).with_source(error)
+    Error::new(kind, format!("{}: {why}", shown(url))).with_source(failure)
 }
 
-/// The failure of the byte stream below `error`, if it was that.
-fn transport_error(error: &hyper::Error) -> Option<&io::Error> {
+/// The failure of the byte stream, if it was that.
+fn transport_error(failure: &SendFailure) -> Option<&io::Error> {
+    let error = match failure {
+        SendFailure::Http1(error) => return Some(error),
+        SendFailure::Http2(error) => error,
+    };
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<io::Error>() {

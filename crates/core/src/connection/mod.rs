@@ -9,6 +9,7 @@ mod cookies;
 mod credentials;
 mod failure;
 mod happy_eyeballs;
+mod http1;
 mod netrc;
 mod open;
 mod origin;

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use futures_util::future::LocalBoxFuture;
 use http::{Request, Response};
 use http_body_util::Empty;
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -21,6 +22,7 @@ use tokio_rustls::TlsConnector;
 
 use super::config::{HttpConfig, ProtocolChoice};
 use super::connector::Connector;
+use super::http1::{Duplex, Http1, Http1Body};
 use super::origin::{Origin, Scheme};
 use super::proxy::{self, Route, Router};
 use super::socks;
@@ -29,13 +31,6 @@ use super::tls;
 use super::wire::Wire;
 use crate::{Error, ErrorKind, Result};
 
-/// hyper reads HTTP/1.1 into a buffer that grows, while reads fill it, to nearly double this. One
-/// such buffer may be with the reader of the body while the next one fills: under 256 KiB a
-/// connection. On loopback a larger one saves no further CPU time.
-const HTTP1_BUFFER: usize = 64 * 1024;
-/// The same over TLS, where it decides about no system call, so that the buffers of both together
-/// stay under 256 KiB.
-const HTTP1_BUFFER_OVER_TLS: usize = 32 * 1024;
 /// Most bytes that TLS takes from the socket at once: rustls by itself reads 4 KiB a system call.
 const TLS_READ_BUFFER: usize = 64 * 1024;
 /// What one HTTP/2 stream may have in flight: the bandwidth-delay product of 1 Gbit/s at 33 ms.
@@ -55,32 +50,67 @@ pub(super) type NoBody = Empty<Bytes>;
 
 /// Sends requests over one connection.
 pub(super) enum Sender {
-    Http1(http1::SendRequest<NoBody>),
+    Http1(Rc<Http1>),
     Http2(http2::SendRequest<NoBody>),
 }
+
+/// Why a request got no response.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendFailure {
+    #[error(transparent)]
+    Http1(#[from] io::Error),
+    #[error(transparent)]
+    Http2(#[from] hyper::Error),
+}
+
+/// The body of a response.
+pub(super) enum Body {
+    Http1(Http1Body),
+    Http2(Incoming),
+}
+
+pub(super) type Sent = std::result::Result<(Response<()>, Body), SendFailure>;
 
 impl Sender {
     pub(super) fn is_closed(&self) -> bool {
         match self {
-            Self::Http1(sender) => sender.is_closed(),
+            Self::Http1(connection) => connection.is_closed(),
             Self::Http2(sender) => sender.is_closed(),
         }
     }
 
     pub(super) fn is_ready(&self) -> bool {
         match self {
-            Self::Http1(sender) => sender.is_ready(),
+            Self::Http1(connection) => connection.is_ready(),
             Self::Http2(sender) => sender.is_ready(),
         }
     }
 
-    pub(super) fn send(
-        &mut self,
-        request: Request<NoBody>,
-    ) -> LocalBoxFuture<'static, hyper::Result<Response<Incoming>>> {
+    pub(super) fn send(&mut self, request: Request<NoBody>) -> LocalBoxFuture<'static, Sent> {
         match self {
-            Self::Http1(sender) => Box::pin(sender.send_request(request)),
-            Self::Http2(sender) => Box::pin(sender.send_request(request)),
+            Self::Http1(connection) => {
+                let sent = connection.send(request);
+                Box::pin(async move {
+                    let (head, body) = sent.await?;
+                    Ok((head, Body::Http1(body)))
+                })
+            }
+            Self::Http2(sender) => {
+                let sent = sender.send_request(request);
+                Box::pin(async move {
+                    let (head, body) = sent.await?.into_parts();
+                    Ok((Response::from_parts(head, ()), Body::Http2(body)))
+                })
+            }
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // hyper ends a connection without senders by itself.
+        if let Self::Http1(connection) = self {
+            connection.close();
         }
     }
 }
@@ -160,7 +190,7 @@ impl Opener {
             Scheme::Http if self.config.protocol == ProtocolChoice::Http2PriorKnowledge => {
                 http2(wire, origin).await?
             }
-            Scheme::Http => http1(wire, origin, HTTP1_BUFFER).await?,
+            Scheme::Http => http1(wire),
         };
         Ok(Established { protocol, sender, capacity, driver, rtt, handshake: start.elapsed() })
     }
@@ -206,7 +236,7 @@ impl Opener {
             }
             ProtocolChoice::Http2PriorKnowledge => http2(stream, origin).await,
             _ if picked_http2 => http2(stream, origin).await,
-            _ => http1(stream, origin, HTTP1_BUFFER_OVER_TLS).await,
+            _ => Ok(http1(stream)),
         }
     }
 
@@ -221,21 +251,11 @@ impl Opener {
 
 type Handshaken = (Protocol, Sender, Rc<Cell<usize>>, LocalBoxFuture<'static, ()>);
 
-async fn http1<S>(stream: S, origin: &Origin, buffer: usize) -> Result<Handshaken>
-where
-    S: AsyncRead + AsyncWrite + Unpin + 'static,
-{
-    let (sender, connection) = http1::Builder::new()
-        .max_buf_size(buffer)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| handshake_failure(origin, error))?;
-    let driver = Box::pin(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "HTTP/1.1 connection ended");
-        }
-    });
-    Ok((Protocol::Http11, Sender::Http1(sender), Rc::new(Cell::new(1)), driver))
+fn http1(stream: impl Duplex + 'static) -> Handshaken {
+    let connection = Rc::new(Http1::new(stream));
+    let watched = Rc::clone(&connection);
+    let driver = Box::pin(poll_fn(move |cx| watched.poll_watch(cx)));
+    (Protocol::Http11, Sender::Http1(connection), Rc::new(Cell::new(1)), driver)
 }
 
 async fn http2<S>(stream: S, origin: &Origin) -> Result<Handshaken>

@@ -8,12 +8,11 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
-use http::{HeaderValue, Request, Response};
-use hyper::body::Incoming;
+use http::{HeaderValue, Request};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::open::{Established, NoBody, Opener, Sender};
+use super::open::{Established, NoBody, Opener, Sender, Sent};
 use super::origin::Origin;
 use super::proxy::Route;
 use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
@@ -66,10 +65,7 @@ impl Lease {
         self.connection.protocol
     }
 
-    pub(super) fn send(
-        &self,
-        request: Request<NoBody>,
-    ) -> LocalBoxFuture<'static, hyper::Result<Response<Incoming>>> {
+    pub(super) fn send(&self, request: Request<NoBody>) -> LocalBoxFuture<'static, Sent> {
         self.connection.sender.borrow_mut().send(request)
     }
 }

@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body as _, Incoming};
 use url::Url;
 
 use super::failure;
+use super::http1::Scratch;
+use super::open::Body;
 use super::origin::Origin;
 use super::pool::Lease;
 use super::telemetry::{ConnectionId, Protocol};
@@ -29,18 +31,21 @@ pub struct GetResponse {
     pub connection: ConnectionId,
     // The body goes before the lease, so that a connection that is given free is at its end or
     // knows that it must close.
-    body: Incoming,
+    body: Option<Body>,
     lease: Option<Lease>,
+    scratch: Scratch,
 }
 
 impl GetResponse {
     pub(super) fn new(
-        response: http::Response<Incoming>,
+        head: http::Response<()>,
+        body: Body,
         lease: Lease,
         final_url: Url,
         origin: Origin,
+        scratch: Scratch,
     ) -> Self {
-        let (head, body) = response.into_parts();
+        let (head, ()) = head.into_parts();
         Self {
             status: head.status,
             headers: head.headers,
@@ -48,27 +53,45 @@ impl GetResponse {
             origin,
             protocol: lease.protocol(),
             connection: lease.id(),
-            body,
+            body: Some(body),
             lease: Some(lease),
+            scratch,
         }
     }
 
-    /// The next piece of the body, or `None` at its end. The connection is free for others as soon
-    /// as the last piece was taken.
+    /// Gives the next piece of the body to `take` and tells what that said, or `None` at the end of
+    /// the body. The connection is free for others as soon as the last piece was taken.
     ///
     /// # Errors
     /// `ShortBody` when the connection ends before the body, `Protocol` when what comes is not HTTP.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
-        while let Some(frame) = self.body.frame().await {
-            let frame = frame.map_err(|error| failure::short_body(&self.final_url, error))?;
-            if let Ok(data) = frame.into_data() {
-                if self.body.is_end_stream() {
-                    self.lease = None;
-                }
-                return Ok(Some(data));
+    pub async fn piece<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let (taken, is_at_end) = match &mut self.body {
+            None => return Ok(None),
+            Some(Body::Http1(body)) => {
+                let piece = body.piece(&self.scratch, take).await;
+                let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
+                (taken, body.is_at_end())
             }
+            Some(Body::Http2(body)) => {
+                let data = next_data(body).await;
+                let data = data.map_err(|error| failure::short_body(&self.final_url, error))?;
+                (data.map(|data| take(&data)), body.is_end_stream())
+            }
+        };
+        if taken.is_none() || is_at_end {
+            self.body = None;
+            self.lease = None;
         }
-        self.lease = None;
-        Ok(None)
+        Ok(taken)
     }
+}
+
+async fn next_data(body: &mut Incoming) -> hyper::Result<Option<Bytes>> {
+    while let Some(frame) = body.frame().await {
+        // Trailers are no part of the file.
+        if let Ok(data) = frame?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
 }

@@ -203,7 +203,7 @@ fn a_body_that_is_not_read_costs_http1_its_connection_and_http2_its_stream() {
             let client = Client::new(config);
             client.http.set_limit(&origin(&server.url("/")), 1);
             let mut response = client.get(&server.url("/")).await.unwrap();
-            response.chunk().await.unwrap().unwrap();
+            response.piece(|_| ()).await.unwrap().unwrap();
             drop(response);
             assert_eq!(client.text(&server.url("/")).await.len(), 1 << 20);
             assert_eq!(client.http.counters().opened, opened);

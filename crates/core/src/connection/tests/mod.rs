@@ -52,9 +52,7 @@ impl Client {
 
 async fn read(response: &mut GetResponse) -> crate::Result<String> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        body.extend_from_slice(&chunk);
-    }
+    while response.piece(|bytes| body.extend_from_slice(bytes)).await?.is_some() {}
     Ok(String::from_utf8(body).unwrap())
 }
 

@@ -1,0 +1,321 @@
+//! The body of a response, read straight from the stream.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Buf;
+use http::{Method, Response};
+use tokio::io::ReadBuf;
+
+use super::head::{self, Framing, malformed};
+use super::{Duplex, Lent, Stream};
+
+/// What is read at once: the CPU time a byte costs falls up to here and not beyond.
+const SCRATCH: usize = 1024 * 1024;
+/// The longest line of a chunk's size, and the longest trailers.
+const LONGEST_LINE: usize = 16 * 1024;
+
+/// The buffer that every body of a thread is read into: what is read is used at once.
+#[derive(Clone, Default)]
+pub(in crate::connection) struct Scratch(Rc<RefCell<Vec<u8>>>);
+
+/// Where in the body the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// So many bytes come yet.
+    Length(u64),
+    UntilClose,
+    /// The line with the size of a chunk comes (RFC 9112, section 7.1).
+    ChunkSize,
+    /// So many bytes of the chunk come yet.
+    Chunk(u64),
+    /// The line end behind a chunk comes.
+    ChunkEnd,
+    Trailers,
+    End,
+}
+
+/// A body that is being read.
+pub(in crate::connection) struct Http1Body {
+    /// Given back at the end.
+    lent: Option<Lent>,
+    place: Place,
+    is_reusable: bool,
+}
+
+impl Http1Body {
+    pub(super) fn new(lent: Lent, method: &Method, response: &Response<()>) -> io::Result<Self> {
+        let place = match head::framing(method, response)? {
+            Framing::Length(length) => Place::Length(length),
+            Framing::Chunked => Place::ChunkSize,
+            Framing::UntilClose => Place::UntilClose,
+        };
+        let is_reusable = head::stays_open(response) && place != Place::UntilClose;
+        let mut body = Self { lent: Some(lent), place, is_reusable };
+        body.moved(0);
+        Ok(body)
+    }
+
+    /// Whether the body has ended. The connection takes another request then, or is closed.
+    pub(in crate::connection) fn is_at_end(&self) -> bool {
+        self.place == Place::End
+    }
+
+    /// Gives the next piece to `take`. `None` at the end.
+    pub(in crate::connection) async fn piece<R>(
+        &mut self,
+        scratch: &Scratch,
+        take: impl FnOnce(&[u8]) -> R,
+    ) -> io::Result<Option<R>> {
+        self.enter_chunk().await?;
+        let Some(Lent { stream, .. }) = &mut self.lent else { return Ok(None) };
+        let most = match self.place {
+            Place::Length(left) | Place::Chunk(left) => left,
+            _ => u64::MAX,
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        if !stream.buffer.is_empty() {
+            let length = most.min(stream.buffer.len());
+            let taken = take(&stream.buffer[..length]);
+            stream.buffer.advance(length);
+            self.moved(length);
+            return Ok(Some(taken));
+        }
+        let length = poll_fn(|cx| scratch.poll_fill(cx, &mut *stream.io, most)).await?;
+        if length == 0 {
+            if self.place != Place::UntilClose {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.end();
+            return Ok(None);
+        }
+        // Nothing else runs on this thread between the read and here.
+        let taken = take(&scratch.0.borrow()[..length]);
+        self.moved(length);
+        Ok(Some(taken))
+    }
+
+    /// Reads what stands between chunks, up to the bytes of the next one or the end.
+    async fn enter_chunk(&mut self) -> io::Result<()> {
+        while let Some(Lent { stream, .. }) = &mut self.lent {
+            let next = match self.place {
+                Place::ChunkSize => read_chunk_size(stream)?,
+                Place::ChunkEnd => read_chunk_end(stream)?,
+                Place::Trailers => read_trailers(stream)?,
+                _ => return Ok(()),
+            };
+            match next {
+                Some(Place::End) => self.end(),
+                Some(place) => self.place = place,
+                None if stream.buffer.len() > LONGEST_LINE => {
+                    return Err(malformed("a chunk without an end"));
+                }
+                None => stream.read_more().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// `length` bytes of the body were taken.
+    fn moved(&mut self, length: usize) {
+        let length = length as u64;
+        match self.place {
+            Place::Length(left) if left == length => self.end(),
+            Place::Length(left) => self.place = Place::Length(left - length),
+            Place::Chunk(left) if left == length => self.place = Place::ChunkEnd,
+            Place::Chunk(left) => self.place = Place::Chunk(left - length),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self) {
+        self.place = Place::End;
+        let lent = self.lent.take();
+        // What a server says behind its answer belongs to no request.
+        if let Some(lent) = lent.filter(|lent| self.is_reusable && lent.stream.buffer.is_empty()) {
+            lent.give_back();
+        }
+    }
+}
+
+fn read_chunk_size(stream: &mut Stream) -> io::Result<Option<Place>> {
+    let parsed = httparse::parse_chunk_size(&stream.buffer);
+    let httparse::Status::Complete((length, size)) =
+        parsed.map_err(|_| malformed("a chunk without a size"))?
+    else {
+        return Ok(None);
+    };
+    stream.buffer.advance(length);
+    Ok(Some(if size == 0 { Place::Trailers } else { Place::Chunk(size) }))
+}
+
+fn read_chunk_end(stream: &mut Stream) -> io::Result<Option<Place>> {
+    match stream.buffer.get(..2) {
+        None => Ok(None),
+        Some(b"\r\n") => {
+            stream.buffer.advance(2);
+            Ok(Some(Place::ChunkSize))
+        }
+        Some(_) => Err(malformed("a chunk is longer than its size")),
+    }
+}
+
+/// Trailers are no part of the file.
+fn read_trailers(stream: &mut Stream) -> io::Result<Option<Place>> {
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    match httparse::parse_headers(&stream.buffer, &mut fields).map_err(malformed)? {
+        httparse::Status::Complete((length, _)) => {
+            stream.buffer.advance(length);
+            Ok(Some(Place::End))
+        }
+        httparse::Status::Partial => Ok(None),
+    }
+}
+
+impl Scratch {
+    /// Fills the buffer with what is there now, at least a byte and `most` at most; none at the end
+    /// of the stream. Over TLS one read brings one record, and a write for each would cost more than
+    /// the copy.
+    fn poll_fill(
+        &self,
+        cx: &mut Context<'_>,
+        stream: &mut dyn Duplex,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut scratch = self.0.borrow_mut();
+        scratch.resize(SCRATCH, 0);
+        let mut buffer = ReadBuf::new(&mut scratch[..most.min(SCRATCH)]);
+        while buffer.remaining() > 0 {
+            let before = buffer.filled().len();
+            let read = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
+            let is_filled = buffer.filled().len() > before;
+            match read {
+                Poll::Ready(Ok(())) if is_filled => {}
+                // What came before an end or a failure is kept: the next call meets that again.
+                _ if before > 0 => break,
+                Poll::Ready(Ok(())) => return Poll::Ready(Ok(0)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use futures_util::FutureExt;
+    use proptest::prelude::*;
+    use tokio_test::io::Builder;
+
+    use super::super::Http1;
+    use super::*;
+
+    /// What of `script`, which comes in these pieces, is body; and whether the connection is reusable.
+    fn body_of(script: &[&[u8]]) -> io::Result<(Vec<u8>, bool)> {
+        let mut stream = Builder::new();
+        stream.write(b"GET / HTTP/1.1\r\n\r\n");
+        for piece in script {
+            stream.read(piece);
+        }
+        let connection = Rc::new(Http1::new(stream.build()));
+        let request = http::Request::get("/").body(super::super::NoBody::new()).unwrap();
+        let read = async {
+            let (_, mut body) = connection.send(request).await?;
+            let mut all = Vec::new();
+            let scratch = Scratch::default();
+            while body.piece(&scratch, |piece| all.extend_from_slice(piece)).await?.is_some() {}
+            assert!(body.is_at_end());
+            Ok::<_, io::Error>(all)
+        };
+        let body = read.now_or_never().expect("everything is there")?;
+        Ok((body, connection.is_ready()))
+    }
+
+    #[test]
+    fn a_body_with_a_length() {
+        let read = body_of(&[b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", b"cde"]);
+        assert_eq!(read.unwrap(), (b"abcde".to_vec(), true));
+    }
+
+    #[test]
+    fn a_short_body_is_an_error() {
+        let read = body_of(&[b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"]);
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn what_comes_behind_a_body_ends_the_connection() {
+        let read = body_of(&[b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc"]);
+        assert_eq!(read.unwrap(), (b"ab".to_vec(), false));
+    }
+
+    #[test]
+    fn a_body_until_the_end_of_the_connection() {
+        let read = body_of(&[b"HTTP/1.0 200 OK\r\n\r\nab", b"cde"]);
+        assert_eq!(read.unwrap(), (b"abcde".to_vec(), false));
+    }
+
+    #[test]
+    fn interim_responses_are_passed_over() {
+        let read = body_of(&[
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1",
+            b" 200 OK\r\nContent-Length: 0\r\n\r\n",
+        ]);
+        assert_eq!(read.unwrap(), (Vec::new(), true));
+    }
+
+    #[test]
+    fn chunks_with_extensions_and_trailers() {
+        let read = body_of(&[
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=1\r\nabc\r\n2\r\nd",
+            b"e\r\n0\r\nDigest: x\r\n\r\n",
+        ]);
+        assert_eq!(read.unwrap(), (b"abcde".to_vec(), true));
+    }
+
+    #[test]
+    fn broken_chunks_are_errors() {
+        for (broken, kind) in [
+            (&b"3\r\nabcd\r\n"[..], io::ErrorKind::InvalidData),
+            (b"x\r\n", io::ErrorKind::InvalidData),
+            (b"fffffffffffffffff\r\n", io::ErrorKind::InvalidData),
+            (b"3\r\nab", io::ErrorKind::UnexpectedEof),
+            (b"0\r\n", io::ErrorKind::UnexpectedEof),
+        ] {
+            let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let error = body_of(&[head, broken]).unwrap_err();
+            assert_eq!(error.kind(), kind, "{}", String::from_utf8_lossy(broken));
+        }
+    }
+
+    #[test]
+    fn an_idle_connection_that_the_server_closes_has_ended() {
+        let connection = Http1::new(Builder::new().build());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(connection.poll_watch(&mut cx).is_ready());
+        assert!(connection.is_closed() && !connection.is_ready());
+    }
+
+    proptest! {
+        /// Chunks say the same however they and the reads are cut.
+        #[test]
+        fn chunks_join(chunks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..50), 0..8), cut in 1usize..40) {
+            let mut wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+            for chunk in &chunks {
+                wire.extend(format!("{:x}\r\n", chunk.len()).bytes());
+                wire.extend(chunk);
+                wire.extend(b"\r\n");
+            }
+            wire.extend(b"0\r\n\r\n");
+            let pieces = wire.chunks(cut).collect::<Vec<_>>();
+            prop_assert_eq!(body_of(&pieces).unwrap(), (chunks.concat(), true));
+        }
+    }
+}

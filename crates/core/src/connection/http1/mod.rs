@@ -1,0 +1,162 @@
+//! HTTP/1.1 over one connection (RFC 9112): one request at a time, its body straight from the stream.
+//!
+//! This is pelton's own because of what bodies cost. A client that reads them into buffers of
+//! their own and passes those between tasks takes twice the CPU time on a fast link
+//! (`cargo bench -p pelton-cli`); here every body of a thread goes through one buffer, and from
+//! there to where it belongs before anything else happens.
+
+mod body;
+mod head;
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::BytesMut;
+use futures_util::future::LocalBoxFuture;
+use http::{Request, Response};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+pub(super) use body::{Http1Body, Scratch};
+
+use super::open::NoBody;
+
+/// What is read at once while a head is expected: more than nearly all heads, and many small files.
+const HEAD_READ: usize = 16 * 1024;
+
+/// A byte stream, with or without TLS.
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+
+/// A byte stream and what was read of it and not used.
+struct Stream {
+    io: Box<dyn Duplex>,
+    buffer: BytesMut,
+}
+
+impl Stream {
+    /// Reads more into the buffer.
+    async fn read_more(&mut self) -> io::Result<()> {
+        self.buffer.reserve(HEAD_READ);
+        match self.io.read_buf(&mut self.buffer).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An HTTP/1.1 connection.
+pub(super) struct Http1 {
+    /// Empty while a request has it.
+    idle: RefCell<Option<Stream>>,
+    is_closed: Cell<bool>,
+    /// Wakes the task that watches the idle connection.
+    watcher: RefCell<Option<Waker>>,
+}
+
+impl Http1 {
+    /// Over `io`, which no request has used yet.
+    pub(super) fn new(io: impl Duplex + 'static) -> Self {
+        let stream = Stream { io: Box::new(io), buffer: BytesMut::new() };
+        Self {
+            idle: RefCell::new(Some(stream)),
+            is_closed: Cell::new(false),
+            watcher: RefCell::default(),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.get()
+    }
+
+    /// Whether it takes a request now.
+    pub(super) fn is_ready(&self) -> bool {
+        self.idle.borrow().is_some()
+    }
+
+    /// Watches the connection; ready when it has ended. A server has nothing to say while no
+    /// request waits, so whatever comes ends it.
+    pub(super) fn poll_watch(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_closed.get() {
+            return Poll::Ready(());
+        }
+        self.watcher.replace(Some(cx.waker().clone()));
+        let mut idle = self.idle.borrow_mut();
+        let Some(stream) = idle.as_mut() else { return Poll::Pending };
+        let mut byte = [0];
+        // How it ended makes no difference.
+        let _ = ready!(Pin::new(&mut stream.io).poll_read(cx, &mut ReadBuf::new(&mut byte)));
+        *idle = None;
+        self.is_closed.set(true);
+        Poll::Ready(())
+    }
+
+    /// Ends the connection, at once where it is idle.
+    pub(super) fn close(&self) {
+        self.idle.take();
+        self.is_closed.set(true);
+        self.wake_watcher();
+    }
+
+    /// Sends a request and reads the head of its response. Dropping the future ends the connection.
+    pub(super) fn send(
+        self: &Rc<Self>,
+        request: Request<NoBody>,
+    ) -> LocalBoxFuture<'static, io::Result<(Response<()>, Http1Body)>> {
+        let lent = self.idle.take().map(|stream| Lent { stream, home: Some(Rc::clone(self)) });
+        Box::pin(async move {
+            let mut lent = lent.ok_or(io::ErrorKind::NotConnected)?;
+            let stream = &mut lent.stream;
+            stream.io.write_all(&head::written(&request)).await?;
+            stream.io.flush().await?;
+            let response = read_head(stream).await?;
+            let body = Http1Body::new(lent, request.method(), &response)?;
+            Ok((response, body))
+        })
+    }
+
+    fn wake_watcher(&self) {
+        if let Some(waker) = self.watcher.take() {
+            waker.wake();
+        }
+    }
+}
+
+async fn read_head(stream: &mut Stream) -> io::Result<Response<()>> {
+    loop {
+        match head::read(&mut stream.buffer)? {
+            // An interim response (RFC 9110, section 15.2).
+            Some(response) if response.status().is_informational() => {}
+            Some(response) => return Ok(response),
+            None => stream.read_more().await?,
+        }
+    }
+}
+
+/// A stream that serves a request. Unless it is given back, the connection ends with it.
+struct Lent {
+    stream: Stream,
+    home: Option<Rc<Http1>>,
+}
+
+impl Lent {
+    fn give_back(mut self) {
+        if let Some(home) = self.home.take() {
+            // The stream must go and this type has a destructor.
+            let io = std::mem::replace(&mut self.stream.io, Box::new(tokio::io::empty()));
+            home.idle.replace(Some(Stream { io, buffer: BytesMut::new() }));
+            home.wake_watcher();
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(home) = self.home.take() {
+            home.close();
+        }
+    }
+}
