@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use url::Url;
 
 use crate::catalog::FileSpec;
-use crate::connection::{ConnectionId, GetRequest, GetResponse, Http, Protocol, shown};
+use crate::connection::{ConnectionId, GetRequest, GetResponse, Http, Piece, Protocol, shown};
 use crate::engine::{Event, Existing, Failure, Fetch, Head, Outcome, Validator};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
@@ -66,7 +66,12 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         with_output(context, |output| output.set_size(total))?;
     }
     (context.tell)(Event::Head { stream: fetch.stream, head });
-    while let Some(kept) = response.piece(|piece| keep(context, position, piece)).await? {
+    let has_file = with_output(context, |output| Ok(output.file()?.is_some()))?;
+    loop {
+        let left = || context.end.get().saturating_sub(position);
+        let room = || if has_file { left() } else { 0 };
+        let keep = |piece: Piece<'_>| keep(context, position, left(), piece);
+        let Some(kept) = response.piece_or_pipe(room, keep).await? else { break };
         let kept = kept?;
         if kept > 0 {
             position += kept;
@@ -86,14 +91,36 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     }
 }
 
-/// Writes what of `piece`, which begins at `position`, this stream is still to bring.
-fn keep(context: &Context, position: u64, piece: &[u8]) -> Result<u64> {
-    let left = context.end.get().saturating_sub(position);
-    let kept = &piece[..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
-    if !kept.is_empty() {
-        with_output(context, |output| output.write_at(position, kept))?;
-    }
-    Ok(kept.len() as u64)
+/// Writes what of `piece`, which begins at `position`, is among the `left` bytes that this stream is
+/// still to bring.
+fn keep(context: &Context, position: u64, left: u64, piece: Piece<'_>) -> Result<u64> {
+    let pipe = match piece {
+        Piece::Bytes(bytes) => {
+            let kept = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            if !kept.is_empty() {
+                with_output(context, |output| output.write_at(position, kept))?;
+            }
+            return Ok(kept.len() as u64);
+        }
+        Piece::Piped(pipe) => pipe,
+    };
+    let length = pipe.waiting() as u64;
+    with_output(context, |output| {
+        if let Some(file) = output.file()? {
+            pipe.move_to(file, position);
+        }
+        // A file system without splice, or a failure that the output can name.
+        let mut buffer = [0; 16 * 1024];
+        while pipe.waiting() > 0 {
+            let offset = position + (length - pipe.waiting() as u64);
+            let read = pipe.read(&mut buffer).map_err(|error| {
+                Error::new(ErrorKind::FileIo, "a pipe of this process is broken").with_source(error)
+            })?;
+            output.write_at(offset, &buffer[..read])?;
+        }
+        Ok(())
+    })?;
+    Ok(length)
 }
 
 /// Whether the server's file is the one that is there. `If-Modified-Since` would not tell: servers
@@ -106,10 +133,10 @@ async fn is_unchanged(http: &Http, request: &GetRequest, existing: Existing) -> 
         && existing.is_version(content_length(headers), modified(headers)))
 }
 
-fn with_output(
+fn with_output<R>(
     context: &Context,
-    action: impl FnOnce(&mut dyn Output) -> Result<()>,
-) -> Result<()> {
+    action: impl FnOnce(&mut dyn Output) -> Result<R>,
+) -> Result<R> {
     match context.output.borrow_mut().as_deref_mut() {
         Some(output) => action(output),
         None => Err(Error::new(ErrorKind::Cancelled, "the file is no longer wanted")),

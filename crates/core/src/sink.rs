@@ -3,6 +3,7 @@
 mod directory;
 mod stream;
 
+use std::fs::File;
 use std::io::{self, ErrorKind as IoKind};
 use std::path::Path;
 use std::time::SystemTime;
@@ -42,6 +43,15 @@ pub trait Output: Send {
     /// # Errors
     /// `DiskFull` or `FileIo`, naming the file.
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// The file that holds at each offset what [`write_at`](Self::write_at) writes there, where there
+    /// is one. On Linux the kernel moves bytes to it from a socket without a copy in this process.
+    ///
+    /// # Errors
+    /// `DiskFull` or `FileIo`, naming the file.
+    fn file(&mut self) -> Result<Option<&File>> {
+        Ok(None)
+    }
 
     /// The size of the whole file in bytes became known.
     ///

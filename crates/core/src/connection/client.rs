@@ -175,8 +175,8 @@ impl Http {
         let set = self.set(origin);
         let mut lease = set.acquire().await?;
         let request = message(&set, method, &url, headers, lease.protocol())?;
-        let mut sent = lease.send(request).await;
-        if let Err(error) = &sent
+        let mut outcome = lease.send(request).await;
+        if let Err(error) = &outcome
             && lease.reused
         {
             tracing::debug!(%error, %origin, "sending again over a fresh connection");
@@ -185,9 +185,9 @@ impl Http {
             set.close_idle();
             lease = set.acquire().await?;
             let request = message(&set, method, &url, headers, lease.protocol())?;
-            sent = lease.send(request).await;
+            outcome = lease.send(request).await;
         }
-        match sent {
+        match outcome {
             Ok((head, body)) => {
                 let (origin, scratch) = (origin.clone(), self.shared.scratch.clone());
                 Ok(GetResponse::new(head, body, lease, url, origin, scratch))

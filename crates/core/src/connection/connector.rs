@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
 use crate::Result;
 
@@ -12,6 +13,12 @@ use crate::Result;
 pub trait Io: AsyncRead + AsyncWrite + Unpin {
     /// The least round-trip time that this stream has seen, where its transport knows it.
     fn min_rtt(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The socket whose bytes are those of this stream, unchanged and unshaped, where there is one:
+    /// on Linux the kernel then moves them to a file without a copy in this process.
+    fn socket(&self) -> Option<&TcpStream> {
         None
     }
 }

@@ -31,6 +31,7 @@ pub use client::{GetRequest, Http};
 pub use config::{HttpConfig, ProtocolChoice, TlsOptions};
 pub use connector::{Connected, Connector, Io};
 pub use cookies::Cookies;
+pub(crate) use http1::Piece;
 pub use netrc::Netrc;
 pub(crate) use origin::shown;
 pub use origin::{Origin, Scheme};

@@ -7,7 +7,7 @@ use hyper::body::{Body as _, Incoming};
 use url::Url;
 
 use super::failure;
-use super::http1::Scratch;
+use super::http1::{Piece, Scratch};
 use super::open::Body;
 use super::origin::Origin;
 use super::pool::Lease;
@@ -65,17 +65,32 @@ impl GetResponse {
     /// # Errors
     /// `ShortBody` when the connection ends before the body, `Protocol` when what comes is not HTTP.
     pub async fn piece<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let in_memory = |piece: Piece<'_>| match piece {
+            Piece::Bytes(bytes) => Some(take(bytes)),
+            // There is no room for one.
+            Piece::Piped(_) => None,
+        };
+        Ok(self.piece_or_pipe(|| 0, in_memory).await?.flatten())
+    }
+
+    /// The same, and where the connection can do it the piece stays in the kernel, as long as `room`
+    /// says how many bytes are welcome there.
+    pub(crate) async fn piece_or_pipe<R>(
+        &mut self,
+        room: impl Fn() -> u64,
+        take: impl FnOnce(Piece<'_>) -> R,
+    ) -> Result<Option<R>> {
         let (taken, is_at_end) = match &mut self.body {
             None => return Ok(None),
             Some(Body::Http1(body)) => {
-                let piece = body.piece(&self.scratch, take).await;
+                let piece = body.piece(&self.scratch, room, take).await;
                 let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
                 (taken, body.is_at_end())
             }
             Some(Body::Http2(body)) => {
                 let data = next_data(body).await;
                 let data = data.map_err(|error| failure::short_body(&self.final_url, error))?;
-                (data.map(|data| take(&data)), body.is_end_stream())
+                (data.map(|data| take(Piece::Bytes(&data))), body.is_end_stream())
             }
         };
         if taken.is_none() || is_at_end {

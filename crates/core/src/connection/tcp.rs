@@ -202,6 +202,10 @@ impl Io for TcpIo {
         use std::os::fd::AsFd;
         super::tcp_info::min_rtt(self.0.as_fd())
     }
+
+    fn socket(&self) -> Option<&TcpStream> {
+        Some(&self.0)
+    }
 }
 
 impl AsyncRead for TcpIo {

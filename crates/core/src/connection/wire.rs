@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connector::Io;
+use super::http1::{Duplex, Pipe};
 use super::origin::Origin;
 use super::telemetry::{ConnectionEvent, Telemetry};
 
@@ -34,6 +35,15 @@ impl Wire {
         Self { io, origin, telemetry, reads: 0, rtt }
     }
 
+    /// `length` bytes were read.
+    fn count(&mut self, length: usize) {
+        self.telemetry.received(length);
+        self.reads += 1;
+        if self.reads == READS_PER_RTT {
+            self.look_at_rtt();
+        }
+    }
+
     fn look_at_rtt(&mut self) {
         self.reads = 0;
         let Some(rtt) = self.io.min_rtt() else { return };
@@ -41,6 +51,33 @@ impl Wire {
             self.rtt = Some(rtt);
             self.telemetry.tell(ConnectionEvent::Rtt { origin: self.origin.clone(), rtt });
         }
+    }
+}
+
+impl Duplex for Wire {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+        most: usize,
+    ) -> Option<Poll<io::Result<usize>>> {
+        let socket = self.io.socket()?;
+        let filled = loop {
+            match socket.poll_read_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Some(Poll::Ready(Err(error))),
+                Poll::Pending => return Some(Poll::Pending),
+            }
+            match pipe.fill(socket, most) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                filled => break filled,
+            }
+        };
+        if let Ok(length) = &filled {
+            self.count(*length);
+        }
+        Some(Poll::Ready(filled))
     }
 }
 
@@ -52,11 +89,7 @@ impl AsyncRead for Wire {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
-        self.telemetry.received(buffer.filled().len() - before);
-        self.reads += 1;
-        if self.reads == READS_PER_RTT {
-            self.look_at_rtt();
-        }
+        self.count(buffer.filled().len() - before);
         Poll::Ready(Ok(()))
     }
 }

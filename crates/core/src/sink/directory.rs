@@ -144,7 +144,7 @@ struct PartFile {
 }
 
 impl PartFile {
-    fn file(&mut self) -> Result<&File> {
+    fn opened(&mut self) -> Result<&File> {
         let file = match self.file.take() {
             Some(file) => file,
             None => self.take_over()?,
@@ -201,10 +201,10 @@ impl PartFile {
     }
 
     fn complete(&mut self, modified: Option<SystemTime>) -> Result<()> {
-        self.file()?;
+        self.opened()?;
         self.verify()?;
         let (fsync, part) = (self.options.fsync, self.part.clone());
-        let file = self.file()?;
+        let file = self.opened()?;
         if let Some(modified) = modified {
             // A file system without times is no reason to fail.
             let _ = file.set_modified(modified);
@@ -230,8 +230,12 @@ impl PartFile {
 
 impl Output for PartFile {
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        let written = write_all_at(self.file()?, offset, data);
+        let written = write_all_at(self.opened()?, offset, data);
         written.map_err(|error| io_failure(&self.part, "can't be written", error))
+    }
+
+    fn file(&mut self) -> Result<Option<&File>> {
+        self.opened().map(Some)
     }
 
     fn set_size(&mut self, size: u64) -> Result<()> {
@@ -240,7 +244,7 @@ impl Output for PartFile {
             return Ok(());
         }
         let part = self.part.clone();
-        let file = self.file()?;
+        let file = self.opened()?;
         let set = match allocation {
             Allocation::Reserve => reserve(file, size),
             _ => file.set_len(size),

@@ -1,8 +1,9 @@
 //! The body of a response, read straight from the stream.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -12,16 +13,39 @@ use http::{Method, Response};
 use tokio::io::ReadBuf;
 
 use super::head::{self, Framing, malformed};
-use super::{Duplex, Lent, Stream};
+use super::{Duplex, Lent, Pipe, Stream};
 
 /// What is read at once: the CPU time a byte costs falls up to here and not beyond.
 const SCRATCH: usize = 1024 * 1024;
 /// The longest line of a chunk's size, and the longest trailers.
 const LONGEST_LINE: usize = 16 * 1024;
 
-/// The buffer that every body of a thread is read into: what is read is used at once.
+/// Where the bytes of every body of a thread wait for the moment until they are used.
 #[derive(Clone, Default)]
-pub(in crate::connection) struct Scratch(Rc<RefCell<Vec<u8>>>);
+pub(in crate::connection) struct Scratch(Rc<Places>);
+
+#[derive(Default)]
+struct Places {
+    buffer: RefCell<Vec<u8>>,
+    pipe: RefCell<Option<Pipe>>,
+    /// Whether the system refused to fill a pipe from a socket.
+    has_no_pipes: Cell<bool>,
+}
+
+/// A piece of a body.
+#[derive(Clone, Copy)]
+pub(crate) enum Piece<'a> {
+    /// In memory.
+    Bytes(&'a [u8]),
+    /// In the kernel. What is left there is lost.
+    Piped(&'a Pipe),
+}
+
+/// Where the next piece came to, and its length.
+enum Came {
+    Buffer(usize),
+    Pipe(usize),
+}
 
 /// Where in the body the stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,27 +89,30 @@ impl Http1Body {
         self.place == Place::End
     }
 
-    /// Gives the next piece to `take`. `None` at the end.
+    /// Gives the next piece to `take`. `None` at the end. It stays in the kernel if that can be and
+    /// `room` says that as many bytes at most are welcome there.
     pub(in crate::connection) async fn piece<R>(
         &mut self,
         scratch: &Scratch,
-        take: impl FnOnce(&[u8]) -> R,
+        room: impl Fn() -> u64,
+        take: impl FnOnce(Piece<'_>) -> R,
     ) -> io::Result<Option<R>> {
         self.enter_chunk().await?;
         let Some(Lent { stream, .. }) = &mut self.lent else { return Ok(None) };
         let most = match self.place {
-            Place::Length(left) | Place::Chunk(left) => left,
-            _ => u64::MAX,
+            Place::Length(left) | Place::Chunk(left) => saturating(left),
+            _ => usize::MAX,
         };
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
         if !stream.buffer.is_empty() {
             let length = most.min(stream.buffer.len());
-            let taken = take(&stream.buffer[..length]);
+            let taken = take(Piece::Bytes(&stream.buffer[..length]));
             stream.buffer.advance(length);
             self.moved(length);
             return Ok(Some(taken));
         }
-        let length = poll_fn(|cx| scratch.poll_fill(cx, &mut *stream.io, most)).await?;
+        let io = &mut *stream.io;
+        let came = poll_fn(|cx| scratch.poll_fill(cx, io, most, saturating(room()))).await?;
+        let (Came::Buffer(length) | Came::Pipe(length)) = came;
         if length == 0 {
             if self.place != Place::UntilClose {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -94,9 +121,9 @@ impl Http1Body {
             return Ok(None);
         }
         // Nothing else runs on this thread between the read and here.
-        let taken = take(&scratch.0.borrow()[..length]);
+        let taken = scratch.hand_over(&came, take);
         self.moved(length);
-        Ok(Some(taken))
+        Ok(taken)
     }
 
     /// Reads what stands between chunks, up to the bytes of the next one or the end.
@@ -177,18 +204,55 @@ fn read_trailers(stream: &mut Stream) -> io::Result<Option<Place>> {
 }
 
 impl Scratch {
-    /// Fills the buffer with what is there now, at least a byte and `most` at most; none at the end
-    /// of the stream. Over TLS one read brings one record, and a write for each would cost more than
-    /// the copy.
     fn poll_fill(
         &self,
         cx: &mut Context<'_>,
         stream: &mut dyn Duplex,
         most: usize,
+        room: usize,
+    ) -> Poll<io::Result<Came>> {
+        if room > 0
+            && !self.0.has_no_pipes.get()
+            && let Some(filled) = self.poll_fill_pipe(cx, stream, most.min(room))
+        {
+            return filled.map_ok(Came::Pipe);
+        }
+        self.poll_fill_buffer(cx, stream, most).map_ok(Came::Buffer)
+    }
+
+    /// `None` where no pipe can be filled from `stream`.
+    fn poll_fill_pipe(
+        &self,
+        cx: &mut Context<'_>,
+        stream: &mut dyn Duplex,
+        most: usize,
+    ) -> Option<Poll<io::Result<usize>>> {
+        let mut place = self.0.pipe.borrow_mut();
+        if place.is_none() {
+            *place = Pipe::new().ok();
+        }
+        let filled = stream.poll_fill(cx, place.as_ref()?, most)?;
+        if let Poll::Ready(Err(error)) = &filled
+            && matches!(error.kind(), InvalidInput | Unsupported | PermissionDenied)
+        {
+            self.0.has_no_pipes.set(true);
+            return None;
+        }
+        Some(filled)
+    }
+
+    /// Fills the buffer with what is there now, at least a byte and `most` at most; none at the end
+    /// of the stream. Over TLS one read brings one record, and a write for each would cost more than
+    /// the copy.
+    fn poll_fill_buffer(
+        &self,
+        cx: &mut Context<'_>,
+        stream: &mut dyn Duplex,
+        most: usize,
     ) -> Poll<io::Result<usize>> {
-        let mut scratch = self.0.borrow_mut();
-        scratch.resize(SCRATCH, 0);
-        let mut buffer = ReadBuf::new(&mut scratch[..most.min(SCRATCH)]);
+        let mut memory = self.0.buffer.borrow_mut();
+        memory.resize(SCRATCH, 0);
+        let mut buffer = ReadBuf::new(&mut memory[..most.min(SCRATCH)]);
         while buffer.remaining() > 0 {
             let before = buffer.filled().len();
             let read = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
@@ -204,6 +268,23 @@ impl Scratch {
         }
         Poll::Ready(Ok(buffer.filled().len()))
     }
+
+    fn hand_over<R>(&self, came: &Came, take: impl FnOnce(Piece<'_>) -> R) -> Option<R> {
+        match came {
+            Came::Buffer(length) => Some(take(Piece::Bytes(&self.0.buffer.borrow()[..*length]))),
+            Came::Pipe(_) => {
+                let mut place = self.0.pipe.borrow_mut();
+                let taken = take(Piece::Piped(place.as_ref()?));
+                // The next piece needs an empty one.
+                place.take_if(|pipe| pipe.waiting() > 0);
+                Some(taken)
+            }
+        }
+    }
+}
+
+fn saturating(length: u64) -> usize {
+    usize::try_from(length).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -216,6 +297,8 @@ mod tests {
 
     use super::super::Http1;
     use super::*;
+
+    impl Duplex for tokio_test::io::Mock {}
 
     /// What of `script`, which comes in these pieces, is body; and whether the connection is reusable.
     fn body_of(script: &[&[u8]]) -> io::Result<(Vec<u8>, bool)> {
@@ -230,7 +313,19 @@ mod tests {
             let (_, mut body) = connection.send(request).await?;
             let mut all = Vec::new();
             let scratch = Scratch::default();
-            while body.piece(&scratch, |piece| all.extend_from_slice(piece)).await?.is_some() {}
+            loop {
+                let piece = body.piece(
+                    &scratch,
+                    || 0,
+                    |piece| match piece {
+                        Piece::Bytes(bytes) => all.extend_from_slice(bytes),
+                        Piece::Piped(_) => unreachable!("this is no socket"),
+                    },
+                );
+                if piece.await?.is_none() {
+                    break;
+                }
+            }
             assert!(body.is_at_end());
             Ok::<_, io::Error>(all)
         };

@@ -7,6 +7,8 @@
 
 mod body;
 mod head;
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_pipe.rs")]
+mod pipe;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,8 +20,11 @@ use bytes::BytesMut;
 use futures_util::future::LocalBoxFuture;
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio_rustls::client::TlsStream;
 
+pub(crate) use body::Piece;
 pub(super) use body::{Http1Body, Scratch};
+pub(super) use pipe::Pipe;
 
 use super::open::NoBody;
 
@@ -27,9 +32,20 @@ use super::open::NoBody;
 const HEAD_READ: usize = 16 * 1024;
 
 /// A byte stream, with or without TLS.
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {
+    /// Fills `pipe` with what is there now, at least a byte and `most` at most; none at the end of
+    /// the stream. `None` where its bytes are no socket's.
+    fn poll_fill(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _pipe: &Pipe,
+        _most: usize,
+    ) -> Option<Poll<io::Result<usize>>> {
+        None
+    }
+}
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for TlsStream<T> {}
 
 /// A byte stream and what was read of it and not used.
 struct Stream {
@@ -106,7 +122,8 @@ impl Http1 {
         self: &Rc<Self>,
         request: Request<NoBody>,
     ) -> LocalBoxFuture<'static, io::Result<(Response<()>, Http1Body)>> {
-        let lent = self.idle.take().map(|stream| Lent { stream, home: Some(Rc::clone(self)) });
+        let home = Home(Some(Rc::clone(self)));
+        let lent = self.idle.take().map(|stream| Lent { stream, home });
         Box::pin(async move {
             let mut lent = lent.ok_or(io::ErrorKind::NotConnected)?;
             let stream = &mut lent.stream;
@@ -139,24 +156,26 @@ async fn read_head(stream: &mut Stream) -> io::Result<Response<()>> {
 /// A stream that serves a request. Unless it is given back, the connection ends with it.
 struct Lent {
     stream: Stream,
-    home: Option<Rc<Http1>>,
+    home: Home,
 }
 
 impl Lent {
-    fn give_back(mut self) {
-        if let Some(home) = self.home.take() {
-            // The stream must go and this type has a destructor.
-            let io = std::mem::replace(&mut self.stream.io, Box::new(tokio::io::empty()));
-            home.idle.replace(Some(Stream { io, buffer: BytesMut::new() }));
-            home.wake_watcher();
+    fn give_back(self) {
+        let Self { stream, mut home } = self;
+        if let Some(connection) = home.0.take() {
+            connection.idle.replace(Some(stream));
+            connection.wake_watcher();
         }
     }
 }
 
-impl Drop for Lent {
+/// Closes the connection whose stream does not come back.
+struct Home(Option<Rc<Http1>>);
+
+impl Drop for Home {
     fn drop(&mut self) {
-        if let Some(home) = self.home.take() {
-            home.close();
+        if let Some(connection) = self.0.take() {
+            connection.close();
         }
     }
 }
