@@ -86,6 +86,8 @@ pub(crate) struct Driver {
 struct Run {
     driver: Driver,
     outputs: HashMap<FileId, SharedOutput>,
+    /// Bytes of each file that its output has noted for a rerun.
+    noted: HashMap<FileId, u64>,
     tasks: HashMap<StreamId, StreamTask>,
     served: Rc<RefCell<Vec<Served>>>,
     energy: Option<Reading>,
@@ -103,6 +105,7 @@ impl Driver {
         let cpu = ProcessCpu;
         let mut run = Run {
             outputs: HashMap::new(),
+            noted: HashMap::new(),
             tasks: HashMap::new(),
             served: Rc::default(),
             energy: None,
@@ -187,6 +190,10 @@ impl Run {
         for (file, connection, protocol) in self.served.borrow_mut().drain(..) {
             self.driver.recorder.served_by(file, connection, protocol);
         }
+        let arrived = match &event {
+            Event::Data { stream, .. } => self.driver.engine.file_of(*stream),
+            _ => None,
+        };
         let ending = match &event {
             Event::Ended { stream, .. } => {
                 self.tasks.remove(stream);
@@ -205,8 +212,28 @@ impl Run {
                 Ending::Complete { bytes },
             );
         }
+        if let Some(file) = arrived {
+            self.checkpoint(file);
+        }
         for action in actions {
             self.perform(now, action);
+        }
+    }
+
+    /// Has the output of `file` note what is there, if that is worth it.
+    fn checkpoint(&mut self, file: FileId) {
+        let engine = &self.driver.engine;
+        let noted = self.noted.entry(file).or_default();
+        let bytes = engine.bytes_of(file);
+        if bytes < *noted + checkpoint_step(engine.size_of(file)) {
+            return;
+        }
+        *noted = bytes;
+        let Some(part) = engine.resumable(file) else { return };
+        if let Some(output) = self.outputs.get(&file)
+            && let Some(output) = output.borrow_mut().as_deref_mut()
+        {
+            output.checkpoint(&part);
         }
     }
 
@@ -300,6 +327,7 @@ impl Run {
 
     fn restart(&mut self, file: FileId) {
         self.driver.recorder.resumed(file, 0);
+        self.noted.remove(&file);
         let Some(output) = self.outputs.get(&file) else { return };
         let restarted = output.borrow_mut().as_deref_mut().map(crate::sink::Output::restart);
         if let Some(Err(error)) = restarted {
@@ -329,6 +357,7 @@ impl Run {
     }
 
     fn take_output(&mut self, file: FileId) -> Option<Box<dyn crate::sink::Output>> {
+        self.noted.remove(&file);
         let output = self.outputs.remove(&file)?;
         output.borrow_mut().take()
     }
@@ -396,6 +425,12 @@ impl Run {
         };
         self.driver.recorder.finish(summary)
     }
+}
+
+/// How many bytes of a file may come before a rerun knows of them: a percent or two, and never so few
+/// that the note costs as much as the bytes.
+fn checkpoint_step(size: Option<u64>) -> u64 {
+    (size.unwrap_or(0) / 64).clamp(16 * 1024, 4 * 1024 * 1024)
 }
 
 /// What the engine would do first with `files`, without doing it. `None` without files.

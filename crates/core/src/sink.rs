@@ -59,6 +59,11 @@ pub trait Output: Send {
     /// `DiskFull` or `FileIo`, naming the file.
     fn set_size(&mut self, size: u64) -> Result<()>;
 
+    /// Takes note of what a rerun could continue if this process ended now. Its bytes were written.
+    fn checkpoint(&mut self, part: &Resumable) {
+        let _ = part;
+    }
+
     /// Forgets what was written: the file starts anew.
     ///
     /// # Errors

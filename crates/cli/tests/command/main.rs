@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 mod common;
+mod crash;
 #[cfg(unix)]
 mod guide;
 mod offline;

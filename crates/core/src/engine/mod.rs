@@ -274,6 +274,11 @@ impl Engine {
         self.files[file.index()].ranges.done_bytes()
     }
 
+    /// The size of `file`, as far as its transfer has told.
+    pub fn size_of(&self, file: FileId) -> Option<u64> {
+        self.files[file.index()].ranges.size()
+    }
+
     /// Files whose size is only predicted.
     pub fn files_of_unknown_size(&self) -> u64 {
         self.files.iter().filter(|entry| entry.size_is_guessed()).count() as u64

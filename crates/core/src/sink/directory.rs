@@ -10,7 +10,8 @@ use crate::catalog::{Digest, FileSpec};
 use crate::connection::shown;
 use crate::digest::hash_file;
 use crate::engine::{Existing, Opened, Resumable};
-use crate::{Error, ErrorKind, Result, journal};
+use crate::journal::{self, Journal};
+use crate::{Error, ErrorKind, Result};
 
 /// How space for a file is set aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,6 +108,7 @@ impl Sink for DirectorySink {
             options: self.options,
             file: None,
             continues: None,
+            journal: Journaling::Silent,
         };
         let opened = self.look(spec, &output).unwrap_or_else(|error| Opened::Failed(error.into()));
         if let Opened::Part(part) = &opened {
@@ -141,6 +143,19 @@ struct PartFile {
     file: Option<File>,
     /// What an earlier run left of it.
     continues: Option<Resumable>,
+    journal: Journaling,
+}
+
+#[derive(Debug)]
+enum Journaling {
+    /// There was nothing to say yet.
+    Silent,
+    On(Journal),
+    /// It could not be written, or not on.
+    Broken {
+        /// Whether what it holds is of use.
+        is_useful: bool,
+    },
 }
 
 impl PartFile {
@@ -157,9 +172,9 @@ impl PartFile {
         let file = self.open_locked()?;
         let failed = |error| io_failure(&self.part, "can't be made", error);
         let Some(expected) = &self.continues else {
-            file.set_len(0).map_err(failed)?;
             // What an earlier run knew is not true of the part that begins here.
-            let _ = fs::remove_file(&self.state);
+            journal::discard(&self.state).map_err(failed)?;
+            file.set_len(0).map_err(failed)?;
             return Ok(file);
         };
         let length = file.metadata().map_err(failed)?.len();
@@ -222,6 +237,29 @@ impl PartFile {
         Ok(())
     }
 
+    /// Appends what is new of `part` to the journal.
+    fn record(&mut self, part: &Resumable) -> io::Result<()> {
+        let Some(file) = self.file.as_ref().filter(|_| self.options.resume) else { return Ok(()) };
+        if let Journaling::Silent = self.journal {
+            self.journal = Journaling::On(Journal::open(&self.state, &self.url, part)?);
+        }
+        if let Journaling::On(journal) = &mut self.journal {
+            journal.append(part)?;
+            journal.sync_sometimes(file)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a rerun can continue the part by its journal.
+    fn has_state(&self) -> bool {
+        let says_something = match &self.journal {
+            Journaling::Silent => false,
+            Journaling::On(journal) => !journal.is_empty(),
+            Journaling::Broken { is_useful } => *is_useful,
+        };
+        self.continues.is_some() || says_something
+    }
+
     fn remove(&self) {
         let _ = fs::remove_file(&self.part);
         let _ = fs::remove_file(&self.state);
@@ -252,9 +290,22 @@ impl Output for PartFile {
         set.map_err(|error| io_failure(&part, "can't be made as long as it will be", error))
     }
 
+    fn checkpoint(&mut self, part: &Resumable) {
+        if let Err(error) = self.record(part) {
+            let is_useful = self.has_state();
+            self.journal = Journaling::Broken { is_useful };
+            tracing::warn!(
+                state = %self.state.display(), %error,
+                "a rerun can't continue this file from here"
+            );
+        }
+    }
+
     fn restart(&mut self) -> Result<()> {
         self.continues = None;
-        let _ = fs::remove_file(&self.state);
+        self.journal = Journaling::Silent;
+        journal::discard(&self.state)
+            .map_err(|error| io_failure(&self.state, "can't be emptied", error))?;
         if let Some(file) = &self.file {
             file.set_len(0).map_err(|error| io_failure(&self.part, "can't be emptied", error))?;
         }
@@ -268,7 +319,7 @@ impl Output for PartFile {
     fn finish(mut self: Box<Self>, modified: Option<SystemTime>) -> Result<()> {
         let finished = self.complete(modified);
         match &finished {
-            Ok(()) if self.continues.is_some() => {
+            Ok(()) if self.continues.is_some() || !matches!(self.journal, Journaling::Silent) => {
                 let _ = fs::remove_file(&self.state);
             }
             Ok(()) => {}
@@ -277,7 +328,7 @@ impl Output for PartFile {
         finished
     }
 
-    fn abandon(self: Box<Self>, part: Option<&Resumable>) {
+    fn abandon(mut self: Box<Self>, part: Option<&Resumable>) {
         if self.file.is_none() {
             // What may be there is not this run's.
             return;
@@ -286,8 +337,8 @@ impl Output for PartFile {
             self.remove();
             return;
         };
-        if let Err(error) = journal::save(&self.state, &self.url, part) {
-            tracing::warn!(state = %self.state.display(), %error, "a rerun can't continue this file");
+        self.checkpoint(part);
+        if !self.has_state() {
             // Nobody can use it, and on a full disk it is in the way.
             self.remove();
         }
