@@ -66,11 +66,12 @@ pub(crate) fn parse(
     let refuse = |error| Refusal::Clap(Box::new(error));
     let matches = command.try_get_matches_from_mut(typed).map_err(refuse)?;
     let settings = match matches.subcommand() {
-        Some((name, given)) => {
+        // A mistake in the settings must not keep anyone from the manual that explains them.
+        Some((name, given)) if flags(&command, name).next().is_some() => {
             let layers = Layers { command: &command, name, given };
             surroundings().and_then(|s| layers.settings(&s)).map_err(Refusal::Setting)?
         }
-        None => Vec::new(),
+        _ => Vec::new(),
     };
     // The program's name, the command's name, the settings, and then what was typed.
     let named = typed.len().min(2);

@@ -106,6 +106,20 @@ fn the_file_of_settings_is_read_and_its_mistakes_are_named() {
 }
 
 #[test]
+fn a_mistake_in_the_settings_breaks_no_help() {
+    let run = Run::new().settings("polcy = ").variable("PELTON_POLICY", "fast");
+    for arguments in
+        [&["man"][..], &["man", "get"], &["completions", "bash"], &["--help"], &["get", "--help"]]
+    {
+        let told = run.pelton(arguments);
+        assert_eq!(told.code, 0, "{arguments:?}: {}", told.stderr);
+        assert!(told.stdout.contains("pelton"), "{arguments:?}");
+    }
+    assert_eq!(run.pelton(&["--version"]).code, 0);
+    assert_eq!(run.pelton(&["list", "http://127.0.0.1:9/x"]).code, 2);
+}
+
+#[test]
 fn completions_know_the_commands_and_flags() {
     for shell in ["bash", "zsh", "fish"] {
         let run = pelton(&["completions", shell]);
