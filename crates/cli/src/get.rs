@@ -55,7 +55,7 @@ fn download(args: &GetArgs) -> Result<Download> {
                     client.download([spec]).to_writer(Box::new(io::stdout()))
                 }
                 Some(out) => {
-                    let (dir, name) = resolve::directory_and_name(&target.dir.join(out))?;
+                    let (dir, name) = resolve::directory_and_name(&target.dir, out)?;
                     spec.name = name;
                     client.download([spec]).into_dir(dir)
                 }
