@@ -247,4 +247,33 @@ pub struct Summary {
     pub cpu_s: f64,
     /// What the command exits with.
     pub exit_code: u8,
+    /// What kept the run from beginning.
+    pub error: Option<ErrorReport>,
+}
+
+impl Summary {
+    /// The summary of a run that transferred nothing and was not meant to do more.
+    pub(crate) fn of_nothing(policy: &str) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            files: 0,
+            files_done: 0,
+            files_failed: 0,
+            bytes: 0,
+            seconds: 0.0,
+            throughput_bps: 0.0,
+            energy_j: None,
+            energy_radio_j: None,
+            energy_cpu_j: None,
+            energy_base_j: None,
+            energy_source: None,
+            throughput_per_joule: None,
+            connections: 0,
+            requests: 0,
+            retries: 0,
+            cpu_s: 0.0,
+            exit_code: 0,
+            error: None,
+        }
+    }
 }

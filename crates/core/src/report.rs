@@ -9,13 +9,13 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 use serde::Serialize;
 
-use crate::ErrorKind;
 use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{ClusterUse, Engine, Failure, FileId};
 use crate::events::{
     ActiveFile, AllocationReport, ClusterReport, DecisionMade, ErrorReport, FileReport, FileStart,
     LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
 };
+use crate::{Error, ErrorKind};
 
 /// Files in transfer that a progress event names.
 const SHOWN_FILES: usize = 8;
@@ -34,6 +34,15 @@ pub struct Report {
 }
 
 impl Report {
+    /// The report of a run under the policy of this name that `error` kept from beginning.
+    pub fn not_begun(policy: &str, error: &Error) -> Self {
+        let (code, failure) =
+            (error.kind().exit_code(), Failure::new(error.kind(), error.message()));
+        let error = Some(error_report(failure));
+        let summary = Summary { exit_code: code, error, ..Summary::of_nothing(policy) };
+        Self { plan: None, summary, files: Vec::new(), decisions: Vec::new() }
+    }
+
     /// Whether every file is there.
     pub const fn is_complete(&self) -> bool {
         self.summary.exit_code == 0
@@ -152,12 +161,7 @@ impl Recorder {
             already_there,
             digest: spec.digest.as_ref().filter(|_| failure.is_none()).map(ToString::to_string),
             ok: failure.is_none(),
-            error: failure.map(|failure| ErrorReport {
-                code: failure.kind.exit_code(),
-                kind: failure.kind.name(),
-                retryable: failure.kind.is_retryable(),
-                message: failure.message,
-            }),
+            error: failure.map(error_report),
         };
         (self.tell)(RunEvent::File(report.clone()));
         self.files.push(report);
@@ -165,27 +169,8 @@ impl Recorder {
 
     /// A listing could not be read: what it names is not in the list.
     pub(crate) fn listing_failed(&mut self, now: Timestamp, url: &url::Url, failure: Failure) {
-        let (url, kind) = (shown(url), failure.kind);
-        self.failures.push(kind);
-        let report = FileReport {
-            at_s: seconds(now),
-            name: String::new(),
-            url: url.clone(),
-            bytes: 0,
-            seconds: 0.0,
-            connections: 0,
-            protocol: None,
-            resumed_from: 0,
-            already_there: false,
-            digest: None,
-            ok: false,
-            error: Some(ErrorReport {
-                code: kind.exit_code(),
-                kind: kind.name(),
-                retryable: kind.is_retryable(),
-                message: naming(&url, failure).message,
-            }),
-        };
+        self.failures.push(failure.kind);
+        let report = not_begun(seconds(now), String::new(), url, failure);
         (self.tell)(RunEvent::File(report.clone()));
         self.files.push(report);
     }
@@ -223,14 +208,7 @@ impl Recorder {
         if cancelled && totals.done < totals.files {
             return ErrorKind::Cancelled.exit_code();
         }
-        let mut codes: Vec<u8> = self.failures.iter().map(|kind| kind.exit_code()).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        match codes.as_slice() {
-            [] => 0,
-            [code] => *code,
-            _ => UNFINISHED,
-        }
+        common_code(self.failures.iter().map(|kind| kind.exit_code()))
     }
 
     pub(crate) fn finish(self, summary: Summary) -> Report {
@@ -241,6 +219,45 @@ impl Recorder {
 
 /// Some files failed for different reasons.
 const UNFINISHED: u8 = 7;
+
+/// The exit code for failures with these codes.
+pub(crate) fn common_code(codes: impl Iterator<Item = u8>) -> u8 {
+    let codes: BTreeSet<u8> = codes.collect();
+    match codes.first() {
+        None => 0,
+        Some(code) if codes.len() == 1 => *code,
+        Some(_) => UNFINISHED,
+    }
+}
+
+/// The report of what failed before any of its bytes was asked for.
+pub(crate) fn not_begun(at_s: f64, name: String, url: &url::Url, failure: Failure) -> FileReport {
+    let url = shown(url);
+    let failure = naming(&url, failure);
+    FileReport {
+        at_s,
+        name,
+        url,
+        bytes: 0,
+        seconds: 0.0,
+        connections: 0,
+        protocol: None,
+        resumed_from: 0,
+        already_there: false,
+        digest: None,
+        ok: false,
+        error: Some(error_report(failure)),
+    }
+}
+
+fn error_report(failure: Failure) -> ErrorReport {
+    ErrorReport {
+        code: failure.kind.exit_code(),
+        kind: failure.kind.name(),
+        retryable: failure.kind.is_retryable(),
+        message: failure.message,
+    }
+}
 
 /// A message that says which URL failed: some failures know only their host or their file.
 fn naming(url: &str, failure: Failure) -> Failure {
