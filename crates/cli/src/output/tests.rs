@@ -45,6 +45,7 @@ fn totals() -> Summary {
         retries: 1,
         cpu_s: 0.4,
         exit_code: 0,
+        error: None,
     }
 }
 
