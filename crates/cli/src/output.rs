@@ -170,8 +170,16 @@ fn describe(event: &RunEvent) -> Option<String> {
 
 /// `small: 9 files x 1 stream`.
 pub(crate) fn allocation(allocation: &AllocationReport) -> String {
-    let AllocationReport { cluster, parallelism, concurrency, .. } = allocation;
-    format!("{cluster}: {} x {}", count(*concurrency, "file"), count(*parallelism, "stream"))
+    let AllocationReport { cluster, parallelism, concurrency, spare_streams, .. } = allocation;
+    let files = count(*concurrency, "file");
+    match (concurrency, spare_streams) {
+        // All of them are this file's.
+        (1, spare) => format!("{cluster}: {files} x {}", count(parallelism + spare, "stream")),
+        (_, 0) => format!("{cluster}: {files} x {}", count(*parallelism, "stream")),
+        (_, spare) => {
+            format!("{cluster}: {files} x {} + {spare}", count(*parallelism, "stream"))
+        }
+    }
 }
 
 fn describe_file(file: &FileReport) -> String {

@@ -65,6 +65,8 @@ pub struct AllocationReport {
     pub parallelism: u32,
     /// Files at once.
     pub concurrency: u32,
+    /// Range streams beyond those, over all of its files: channels that find no file.
+    pub spare_streams: u32,
     /// Files in transfer when this was written.
     pub active_files: u32,
     /// Streams in flight when this was written.
@@ -90,7 +92,8 @@ pub struct Plan {
     pub clusters: Vec<ClusterReport>,
     /// What each gets.
     pub parameters: Vec<AllocationReport>,
-    /// Connections that the formulas asked for before the budget.
+    /// Connections that the formulas asked for, before spare channels passed on and before the
+    /// budget.
     pub wanted_connections: u32,
     /// Why.
     pub reason: String,
@@ -116,7 +119,8 @@ pub struct DecisionMade {
     pub at_s: f64,
     /// What each cluster gets.
     pub allocations: Vec<AllocationReport>,
-    /// Connections that the formulas asked for before the budget.
+    /// Connections that the formulas asked for, before spare channels passed on and before the
+    /// budget.
     pub wanted_connections: u32,
     /// Why.
     pub reason: String,

@@ -121,7 +121,7 @@ impl Recorder {
         }
         let made = DecisionMade {
             at_s: seconds(now),
-            allocations: allocations(decision, &engine.usage()),
+            allocations: allocations(decision, engine),
             wanted_connections: decision.wanted_connections,
             reason: decision.reason.clone(),
             throughput_bps: engine.goodput().bps(),
@@ -194,7 +194,7 @@ impl Recorder {
             connections: gauges.connections,
             clusters: engine
                 .decision()
-                .map(|d| allocations(d, &engine.usage()))
+                .map(|decision| allocations(decision, engine))
                 .unwrap_or_default(),
             active: active.collect(),
             remaining_s: moving.then(|| (left / engine.goodput()).as_secs_f64()),
@@ -291,7 +291,7 @@ pub(crate) fn plan(engine: &Engine, decision: &Decision, energy_source: &str) ->
             stream_window_bytes: link.stream_window.0,
         },
         clusters: engine.clusters().iter().map(cluster_report).collect(),
-        parameters: allocations(decision, &engine.usage()),
+        parameters: allocations(decision, engine),
         wanted_connections: decision.wanted_connections,
         reason: decision.reason.clone(),
         energy_source: energy_source.to_owned(),
@@ -307,16 +307,18 @@ fn cluster_report(cluster: &Cluster) -> ClusterReport {
     }
 }
 
-fn allocations(decision: &Decision, usage: &[ClusterUse]) -> Vec<AllocationReport> {
-    let used = |classes| usage.iter().find(|u| u.classes == classes);
-    decision
-        .allocations
-        .iter()
-        .map(|allocation| AllocationReport {
+fn allocations(decision: &Decision, engine: &Engine) -> Vec<AllocationReport> {
+    let usage = engine.usage();
+    let used = |classes| usage.iter().find(|u: &&ClusterUse| u.classes == classes);
+    let spare = decision.spare_streams(&engine.clusters(), &engine.limits());
+    let allocations = decision.allocations.iter().zip(spare);
+    allocations
+        .map(|(allocation, spare_streams)| AllocationReport {
             cluster: allocation.classes.to_string(),
             pipelining: allocation.parameters.pipelining,
             parallelism: allocation.parameters.parallelism,
             concurrency: allocation.parameters.concurrency,
+            spare_streams,
             active_files: used(allocation.classes).map_or(0, |u| u.files),
             active_streams: used(allocation.classes).map_or(0, |u| u.streams),
         })

@@ -199,7 +199,7 @@ fn nothing_in(found: &Walked) -> Option<Error> {
             format!("{}: nothing matches: all of its files are left out", shown(root))
         }
         (Some(root), 0, 1..) => {
-            format!("{}: no file, only directories: -r goes into them", shown(root),)
+            format!("{}: no file, only directories: -r goes into them", shown(root))
         }
         _ => return None,
     };

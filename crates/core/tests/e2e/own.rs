@@ -236,13 +236,8 @@ impl Policy for TwoByThree {
     fn decide(&mut self, _: Timestamp, observation: &Observation<'_>) -> Decision {
         assert!(!observation.clusters.is_empty());
         let parameters = Parameters { pipelining: 1, parallelism: 3, concurrency: 2 };
-        Decision {
-            allocations: vec![Allocation { classes: Classes::ALL, parameters }],
-            wanted_connections: 6,
-            max_channels: 2,
-            surplus_channels: 0,
-            reason: "because the test says so".to_owned(),
-        }
+        let allocations = vec![Allocation { classes: Classes::ALL, parameters }];
+        Decision::new(allocations, "because the test says so")
     }
 }
 
