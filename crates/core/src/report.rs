@@ -147,12 +147,12 @@ impl Recorder {
             Ending::GivenUp { bytes, failure } => (bytes, false, Some(failure)),
         };
         self.failures.extend(failure.as_ref().map(|failure| failure.kind));
-        let url = shown(&spec.url);
+        let url = shown(engine.place(file));
         let failure = failure.map(|failure| naming(&url, failure));
         let report = FileReport {
             at_s: seconds(now),
             name: spec.name.clone(),
-            url: shown(&spec.url),
+            url,
             bytes,
             seconds: (now - notes.started).as_secs_f64(),
             connections: notes.connections.len() as u32,

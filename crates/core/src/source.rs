@@ -143,34 +143,43 @@ impl Reader<'_> {
         (there, failed)
     }
 
-    /// The size of a file. An origin that can't be reached is waited for once, not for each file.
+    /// The size of a file where it is first found. An origin that can't be reached is waited for
+    /// once, not for each file.
     async fn size_of(
         &self,
         spec: &FileSpec,
         jitter: &RefCell<Jitter>,
         unreachable: &RefCell<HashSet<Origin>>,
     ) -> Result<Option<u64>> {
-        let origin = Origin::of(&spec.url)?;
-        let attempts = if unreachable.borrow().contains(&origin) { 1 } else { self.retry.attempts };
-        let answer = self.patiently(attempts, jitter, async || self.ask_size(spec).await).await;
-        if let Err(error) = &answer
-            && matches!(error.kind(), ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout)
-        {
-            unreachable.borrow_mut().insert(origin);
+        let mut answer = Ok(None);
+        for url in std::iter::once(&spec.url).chain(&spec.mirrors) {
+            let origin = Origin::of(url)?;
+            let attempts =
+                if unreachable.borrow().contains(&origin) { 1 } else { self.retry.attempts };
+            let ask = async || self.ask_size(url, spec).await;
+            answer = self.patiently(attempts, jitter, ask).await;
+            match &answer {
+                Ok(_) => break,
+                Err(error) if error.kind().is_overload() || error.kind() == ErrorKind::Resolve => {
+                    unreachable.borrow_mut().insert(origin);
+                }
+                Err(_) => {}
+            }
         }
         answer
     }
 
-    async fn ask_size(&self, spec: &FileSpec) -> Result<Option<u64>> {
-        let mut request = GetRequest::new(spec.url.clone());
+    async fn ask_size(&self, url: &Url, spec: &FileSpec) -> Result<Option<u64>> {
+        let mut request = GetRequest::new(url.clone());
+        request.home = Some(spec.url.clone());
         request.headers = fetch::headers(spec);
-        let response = self.in_time(&spec.url, self.http.head(&request)).await?;
+        let response = self.in_time(url, self.http.head(&request)).await?;
         if response.status.is_success() {
             return Ok(content_length(&response.headers));
         }
         // Some servers, and URLs that are signed for GET, refuse HEAD alone.
         request.range = Some((0, Some(0)));
-        let response = self.in_time(&spec.url, self.http.get(&request)).await?;
+        let response = self.in_time(url, self.http.get(&request)).await?;
         match response.status {
             StatusCode::OK => Ok(content_length(&response.headers)),
             // An empty file has no first byte: both name the whole size after the slash.
@@ -178,7 +187,7 @@ impl Reader<'_> {
                 let range = response.headers.get(CONTENT_RANGE).and_then(|v| v.to_str().ok());
                 Ok(range.and_then(|range| range.rsplit_once('/')?.1.trim().parse().ok()))
             }
-            status => Err(fetch::status_error(&spec.url, status, &response.headers)),
+            status => Err(fetch::status_error(url, status, &response.headers)),
         }
     }
 

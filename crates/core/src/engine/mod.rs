@@ -11,6 +11,7 @@ mod event;
 mod failure;
 mod file;
 mod lanes;
+mod mirrors;
 mod plan;
 mod transfer;
 mod waiting;
@@ -39,6 +40,8 @@ pub use event::{
 use file::{Entry, State};
 pub use plan::ClusterUse;
 use waiting::Waiting;
+
+use url::Url;
 
 use crate::catalog::FileSpec;
 use crate::connection::Origin;
@@ -272,6 +275,11 @@ impl Engine {
     /// What `file` is.
     pub fn spec(&self, file: FileId) -> &FileSpec {
         &self.files[file.index()].spec
+    }
+
+    /// Where `file` is asked for: its URL, or the mirror that was tried last.
+    pub fn place(&self, file: FileId) -> &Url {
+        self.files[file.index()].place()
     }
 
     /// Bytes of `file` that are there.
