@@ -7,6 +7,7 @@ use std::process::Command;
 use pelton_core::catalog::{Digest, DigestAlgorithm};
 use pelton_core::digest::hash_file;
 use pelton_lab::content::VirtualFile;
+use pelton_lab::origin::scripted::{Reply, Scripted};
 use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig, Storm};
 use serde_json::Value;
 
@@ -161,6 +162,16 @@ fn a_refused_connection_is_a_network_failure() {
     let told = Run::new().pelton(&["get", "--tries=1", "http://127.0.0.1:1/x"]);
     assert_eq!(told.code, 6, "{}", told.stderr);
     assert!(told.stderr.contains("run the same command again to go on"), "{}", told.stderr);
+}
+
+#[test]
+fn http2_without_asking_to_a_server_that_lacks_it_is_explained() {
+    let old = Scripted::start(|_| Reply::raw("HTTP/1.1 400 Bad Request\r\n\r\n").hang()).unwrap();
+    let flags = ["--http2-prior-knowledge", "--retry-wait=1ms", "--tries=2"];
+    let told = Run::new().pelton(&["get", flags[0], flags[1], flags[2], &old.url("/x")]);
+    assert_eq!(told.code, 6, "{}", told.stderr);
+    let advice = "the server does not speak HTTP/2: leave out --http2-prior-knowledge";
+    assert!(told.stderr.contains(advice), "{}", told.stderr);
 }
 
 #[test]
