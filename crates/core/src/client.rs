@@ -391,7 +391,11 @@ impl Download {
             }
         };
         let sink: Box<dyn Sink> = match self.target {
-            Target::Directory(directory) => Box::new(DirectorySink::new(directory, self.options)),
+            Target::Directory(directory) => {
+                let overwrite = self.settings.engine.overwrite;
+                let options = DirectoryOptions { overwrite, ..self.options };
+                Box::new(DirectorySink::new(directory, options))
+            }
             Target::Writer(_) if found.files.len() > 1 => {
                 let message =
                     format!("{} files can't go into one stream: name one", found.files.len());
