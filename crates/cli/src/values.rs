@@ -1,5 +1,6 @@
 //! Reads the values of flags.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -91,6 +92,11 @@ pub(crate) fn user(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), password.to_owned()))
 }
 
+/// A number of things, at least one.
+pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
+}
+
 /// A digest.
 pub(crate) fn digest(text: &str) -> Result<Digest, String> {
     Digest::parse(text).map_err(|error| error.message())
@@ -157,6 +163,14 @@ mod tests {
         assert_eq!(header("X-Empty;").unwrap().1, "");
         for text in ["X", "X:", ": v", "X Y: z", "X: a\nb", ""] {
             assert!(header(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn counts_are_at_least_one() {
+        assert_eq!(count("1").unwrap().get(), 1);
+        for text in ["0", "-1", "1.5", "", "4294967296", "many"] {
+            assert!(count(text).unwrap_err().contains("from 1 to 4294967295"), "{text}");
         }
     }
 

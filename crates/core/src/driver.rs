@@ -15,12 +15,12 @@ use tokio::time::Instant;
 
 use crate::catalog::{FileSpec, Walked};
 use crate::connection::{ConnectionEvent, Http};
-use crate::engine::{Action, Engine, Event, Fetch, FileId, Opened};
+use crate::engine::{Action, Engine, Event, Existing, Fetch, FileId, Opened};
 use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
 use crate::job::Command;
 use crate::report::{Ending, Gauges, Recorder, Report, throughput};
-use crate::sink::{self, Sink};
+use crate::sink::{self, Output, Sink};
 use crate::{Error, ErrorKind};
 
 /// How often the meter is read while a policy may search by it.
@@ -296,8 +296,37 @@ impl Run {
             let bytes = part.done.iter().map(|range| range.end - range.start).sum();
             self.driver.recorder.resumed(file, bytes);
         }
-        self.outputs.insert(file, Rc::new(RefCell::new(Some(output))));
-        self.driver.mailbox.put(Event::Opened { file, opened });
+        let has_digest = self.driver.engine.spec(file).digest.is_some();
+        match opened {
+            Opened::Existing(existing) if has_digest => self.verify(file, existing, output),
+            opened => {
+                self.outputs.insert(file, Rc::new(RefCell::new(Some(output))));
+                self.driver.mailbox.put(Event::Opened { file, opened });
+            }
+        }
+    }
+
+    /// Looks on a thread of its own whether what is there has the digest that was promised.
+    fn verify(&mut self, file: FileId, existing: Existing, output: Box<dyn Output>) {
+        let shared: SharedOutput = Rc::default();
+        self.outputs.insert(file, Rc::clone(&shared));
+        let mailbox = Rc::clone(&self.driver.mailbox);
+        tokio::task::spawn_local(async move {
+            let verified = tokio::task::spawn_blocking(move || (output.verify_existing(), output));
+            let opened = match verified.await {
+                Ok((Ok(is_same), output)) => {
+                    *shared.borrow_mut() = Some(output);
+                    let size = existing.size;
+                    if is_same { Opened::Verified { size } } else { Opened::Existing(existing) }
+                }
+                Ok((Err(error), _)) => Opened::Failed(error.into()),
+                Err(error) => {
+                    let failed = Error::new(ErrorKind::Internal, "a digest was not made");
+                    Opened::Failed(failed.with_source(error).into())
+                }
+            };
+            mailbox.put(Event::Opened { file, opened });
+        });
     }
 
     fn fetch(&mut self, fetch: Fetch) {
@@ -422,6 +451,7 @@ impl Run {
             retries: totals.retries,
             cpu_s: self.cpu.cpu_time().saturating_sub(self.cpu_at_start).as_secs_f64(),
             exit_code: self.driver.recorder.exit_code(&self.driver.engine, self.cancelled),
+            error: None,
         };
         self.driver.recorder.finish(summary)
     }
@@ -435,7 +465,7 @@ fn checkpoint_step(size: Option<u64>) -> u64 {
 
 /// What the engine would do first with `files`, without doing it. `None` without files.
 pub(crate) fn plan(
-    mut engine: Engine,
+    engine: &mut Engine,
     mailbox: &Mailbox,
     files: Vec<FileSpec>,
     started: Instant,
@@ -447,5 +477,5 @@ pub(crate) fn plan(
     }
     engine.handle(now, Event::Files(files));
     let decision = engine.decision()?.clone();
-    Some(crate::report::plan(&engine, &decision, energy_source))
+    Some(crate::report::plan(engine, &decision, energy_source))
 }

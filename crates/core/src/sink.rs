@@ -70,6 +70,15 @@ pub trait Output: Send {
     /// `FileIo`, naming the file.
     fn restart(&mut self) -> Result<()>;
 
+    /// Whether the file that is there under the final name has the digest that was promised. Asked
+    /// after [`Opened::Existing`] for a file with a digest, on a thread of its own: it may take long.
+    ///
+    /// # Errors
+    /// `FileIo`: it can't be read.
+    fn verify_existing(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Whether [`finish`](Self::finish) takes long and shall run on a thread of its own.
     fn finish_takes_long(&self) -> bool;
 

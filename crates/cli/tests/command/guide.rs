@@ -51,6 +51,8 @@ fn every_example_runs() {
         "lowe.json",
         "fixed/sub/c.txt",
         "events/b.txt",
+        "manifest/set/first.bin",
+        "manifest/c.txt",
         "settings/a.bin",
     ] {
         assert!(run.folder().join(name).exists(), "no {name}");

@@ -163,7 +163,7 @@ pub struct FileSpec {
     pub size_hint: Option<u64>,
     /// What its bytes must hash to.
     pub digest: Option<Digest>,
-    /// Further places that hold the same bytes.
+    /// Further places that hold the same bytes, asked in their order when `url` is given up.
     pub mirrors: Vec<Url>,
     /// Request headers for this file alone: name and value.
     pub headers: Vec<(String, String)>,

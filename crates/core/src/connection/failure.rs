@@ -18,7 +18,30 @@ pub(super) fn no_response(url: &Url, failure: impl Into<SendFailure>) -> Error {
         let message = format!("{}: {}", shown(url), tls::explain(refusal));
         return Error::new(ErrorKind::Tls, message).with_source(failure);
     }
-    broken(url, failure, "the connection ended before a response")
+    let SendFailure::Http2(error) = &failure else {
+        return broken(url, failure, "the connection ended before a response");
+    };
+    // In cleartext HTTP/2 is spoken without asking whether the server knows it.
+    if is_no_http2(error) {
+        let message = format!(
+            "{}: the server does not speak HTTP/2: leave out --http2-prior-knowledge",
+            shown(url)
+        );
+        return Error::new(ErrorKind::Protocol, message).with_source(failure);
+    }
+    let ended = if url.scheme() == "http" {
+        "the connection ended before a response (without HTTP/2 there, leave out \
+         --http2-prior-knowledge)"
+    } else {
+        "the connection ended before a response"
+    };
+    broken(url, failure, ended)
+}
+
+/// Whether what came was no frame. A server that does not know HTTP/2 takes its preface for a bad
+/// request, and what it says of that begins like a frame of some impossible size.
+fn is_no_http2(error: &hyper::Error) -> bool {
+    error.source().is_some_and(|cause| cause.to_string().contains("frame with invalid size"))
 }
 
 /// A response whose body stopped before its end.

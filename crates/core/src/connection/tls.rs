@@ -1,5 +1,7 @@
 //! TLS over rustls with ring.
 
+mod leaf;
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use rustls::{
     AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme,
 };
 use rustls_platform_verifier::Verifier;
+
+use leaf::TrustedLeaf;
 
 use super::config::{ProtocolChoice, TlsOptions};
 use super::origin::Origin;
@@ -117,7 +121,8 @@ fn verifier(
         Some(path) => certificates(path)?,
         None => Vec::new(),
     };
-    platform_verifier(extra, provider)
+    let inner = platform_verifier(extra.clone(), provider)?;
+    Ok(if extra.is_empty() { inner } else { Arc::new(TrustedLeaf { inner, trusted: extra }) })
 }
 
 #[cfg(not(target_os = "android"))]

@@ -52,7 +52,7 @@ impl Engine {
             failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
         if !failure.kind.is_retryable() || entry.failures >= patience || asks_too_much {
             let failure = self.explain(failure, file, asks_too_much);
-            self.give_up(file, failure);
+            self.fail(file, failure);
             return;
         }
         let another = entry.not_before.is_none();
@@ -153,12 +153,12 @@ impl Engine {
         let later = later.filter(|id| !self.active.contains(id));
         let given_up: Vec<FileId> = later.chain(in_transfer).collect();
         for file in given_up {
-            self.give_up(file, failure.clone());
+            self.fail_beside(file, failure.clone(), Some(origin));
         }
         let files = &self.files;
         let outstanding = |file: FileId| files[file.index()].outstanding();
         for file in self.waiting.drain_origin(origin, outstanding) {
-            self.give_up(file, failure.clone());
+            self.fail_beside(file, failure.clone(), Some(origin));
         }
         self.redecide = true;
     }

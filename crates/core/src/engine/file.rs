@@ -43,6 +43,10 @@ pub(super) struct Entry {
     /// The size that plans count with.
     pub(super) expected: u64,
     pub(super) ranges: FileRanges,
+    /// Which of its places is asked: 0 is its URL, others are its mirrors in their order.
+    pub(super) place: usize,
+    /// What is there came from another place, and this one has not shown yet that it has the same.
+    pub(super) unproven: bool,
     /// Where its bytes come from, after redirects.
     pub(super) located: Option<Url>,
     pub(super) validator: Option<Validator>,
@@ -79,6 +83,8 @@ impl Entry {
             class: SizeClass::Medium,
             expected: 0,
             ranges: FileRanges::default(),
+            place: 0,
+            unproven: false,
             located: None,
             validator: None,
             modified: None,
@@ -92,8 +98,15 @@ impl Entry {
         }
     }
 
+    /// Where it is asked for.
+    pub(super) fn place(&self) -> &Url {
+        let mirror = self.place.checked_sub(1).and_then(|at| self.spec.mirrors.get(at));
+        mirror.unwrap_or(&self.spec.url)
+    }
+
+    /// The same after redirects.
     pub(super) fn url(&self) -> &Url {
-        self.located.as_ref().unwrap_or(&self.spec.url)
+        self.located.as_ref().unwrap_or_else(|| self.place())
     }
 
     /// The size by what is known best: the transfer, the list, its group, nothing.
@@ -123,13 +136,16 @@ impl Entry {
         self.modified = None;
         self.located = None;
         self.takes_ranges = false;
+        self.unproven = false;
     }
 
     /// What a rerun needs: only for a version that can be told from others.
     pub(super) fn resumable(&self) -> Option<Resumable> {
         let size = self.ranges.size()?;
         let validator = self.validator.clone()?;
-        let told_apart = validator.etag.is_some() || validator.last_modified.is_some();
+        // A rerun begins with the first place. What came from another one has its own date.
+        let told_apart = validator.etag.is_some()
+            || validator.last_modified.is_some() && self.place == 0 && !self.unproven;
         let done: Vec<_> = self.ranges.done().collect();
         (told_apart && self.takes_ranges && !done.is_empty()).then_some(Resumable {
             size,

@@ -11,6 +11,7 @@ mod event;
 mod failure;
 mod file;
 mod lanes;
+mod mirrors;
 mod plan;
 mod transfer;
 mod waiting;
@@ -24,6 +25,7 @@ use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
 use pelton_algos::limits::{Jitter, LaneGrowth, OriginBudget};
 use pelton_algos::link::{LinkEstimate, LinkEstimator};
+use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
@@ -38,6 +40,8 @@ pub use event::{
 use file::{Entry, State};
 pub use plan::ClusterUse;
 use waiting::Waiting;
+
+use url::Url;
 
 use crate::catalog::FileSpec;
 use crate::connection::Origin;
@@ -118,6 +122,8 @@ pub struct Engine {
     origin_ids: HashMap<Origin, OriginId>,
 
     decision: Option<Decision>,
+    /// The decision that the driver was told of last: when, and what it dealt.
+    announced: Option<(Timestamp, Vec<Allocation>)>,
     /// Lanes of each allocation of the decision: see [`Engine::widened_lanes`].
     lanes: Vec<u32>,
     /// What the present decision was made for.
@@ -168,6 +174,7 @@ impl Engine {
             origins: Vec::new(),
             origin_ids: HashMap::new(),
             decision: None,
+            announced: None,
             lanes: Vec::new(),
             decided_for: None,
             redecide: true,
@@ -213,6 +220,7 @@ impl Engine {
         }
         self.wake_delayed(now);
         self.decide_if_due(now);
+        self.announce(now);
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }
@@ -267,6 +275,11 @@ impl Engine {
     /// What `file` is.
     pub fn spec(&self, file: FileId) -> &FileSpec {
         &self.files[file.index()].spec
+    }
+
+    /// Where `file` is asked for: its URL, or the mirror that was tried last.
+    pub fn place(&self, file: FileId) -> &Url {
+        self.files[file.index()].place()
     }
 
     /// Bytes of `file` that are there.

@@ -4,6 +4,7 @@ mod complete;
 mod control;
 mod faults;
 mod host;
+mod mirrors;
 mod random;
 mod tuning;
 mod world;

@@ -53,15 +53,19 @@ impl Engine {
         }
         self.note_answer(now, answered_by, head.protocol);
         let entry = &mut self.files[file.index()];
-        entry.modified = head.modified;
         if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
-            self.give_up(file, failure);
+            self.fail(file, failure);
             return;
         }
+        if !self.joins(file, &head) {
+            return;
+        }
+        let entry = &mut self.files[file.index()];
+        entry.modified = head.modified;
         if !whole {
             return;
         }
-        entry.located = (head.url != entry.spec.url).then_some(head.url);
+        entry.located = (head.url != *entry.place()).then_some(head.url);
         entry.takes_ranges = head.ranges && head.total.is_some() && !entry.ignores_ranges;
         entry.validator = Some(head.validator);
         let class = entry.class;
@@ -156,7 +160,7 @@ impl Engine {
                     let entry = &self.files[file.index()];
                     let received = entry.ranges.size();
                     if let Some(failure) = size_conflict(entry.spec.size, received, entry.url()) {
-                        self.give_up(file, failure);
+                        self.fail(file, failure);
                         return;
                     }
                 }
@@ -219,20 +223,21 @@ impl Engine {
     /// The server's file is another one than before.
     pub(super) fn on_changed(&mut self, file: FileId) {
         let entry = &mut self.files[file.index()];
-        entry.restarts += 1;
+        // Another place may well have another version.
+        entry.restarts += u32::from(!entry.unproven);
         if entry.restarts > MOST_RESTARTS {
             let message = format!(
                 "{}: the server's file keeps changing while it is read; try again later",
-                shown(&entry.spec.url)
+                shown(entry.place())
             );
-            self.give_up(file, Failure::new(ErrorKind::Changed, message));
+            self.fail(file, Failure::new(ErrorKind::Changed, message));
             return;
         }
         self.start_anew(file);
     }
 
     /// What was written of `file` belongs to nothing.
-    fn start_anew(&mut self, file: FileId) {
+    pub(super) fn start_anew(&mut self, file: FileId) {
         let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
         for stream in streams {
             self.abort(stream);

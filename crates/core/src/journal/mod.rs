@@ -33,18 +33,16 @@ pub(crate) fn load(path: &Path, url: &str, part_length: u64) -> Option<Resumable
     is_usable.then_some(part)
 }
 
-/// Makes sure that nobody believes the journal at `path` again, not even after a loss of power:
-/// other bytes take the place of those that it speaks of.
-pub(crate) fn discard(path: &Path) -> io::Result<()> {
-    match OpenOptions::new().write(true).open(path) {
-        Ok(file) => {
-            file.set_len(0)?;
-            file.sync_all()?;
-            fs::remove_file(path)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+/// Empties the journal at `path`, for good: other bytes take the place of those that it speaks of, and
+/// nobody must believe it again, not even after a loss of power. An empty one says that the part is
+/// pelton's.
+pub(crate) fn clear(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    if file.metadata()?.len() > 0 {
+        file.set_len(0)?;
+        file.sync_all()?;
     }
+    Ok(())
 }
 
 /// The journal of a part that is being written.

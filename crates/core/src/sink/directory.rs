@@ -34,11 +34,13 @@ pub struct DirectoryOptions {
     pub allocation: Allocation,
     /// Wait until data and names are on the disk.
     pub fsync: bool,
+    /// Replace a part that another program has left.
+    pub overwrite: bool,
 }
 
 impl Default for DirectoryOptions {
     fn default() -> Self {
-        Self { resume: true, allocation: Allocation::None, fsync: false }
+        Self { resume: true, allocation: Allocation::None, fsync: false, overwrite: false }
     }
 }
 
@@ -69,25 +71,20 @@ impl DirectorySink {
                 return Err(Error::new(ErrorKind::Exists, message));
             }
             Ok(found) => {
-                if let Some(digest) = &spec.digest {
-                    let actual = hash_file(&output.target, digest.algorithm)
-                        .map_err(|error| io_failure(&output.target, "can't be read", error))?;
-                    if actual == digest.value {
-                        return Ok(Opened::Verified { size: found.len() });
-                    }
-                    // Never the same by size and date when the digest says otherwise.
-                    return Ok(Opened::Existing(Existing { size: found.len(), modified: None }));
-                }
-                return Ok(Opened::Existing(Existing {
-                    size: found.len(),
-                    modified: found.modified().ok(),
-                }));
+                // Never the same by size and date where a digest says what it is.
+                let modified = found.modified().ok().filter(|_| spec.digest.is_none());
+                return Ok(Opened::Existing(Existing { size: found.len(), modified }));
             }
             Err(error) if error.kind() == IoKind::NotFound => {}
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),
         }
+        let Ok(part) = fs::metadata(&output.part) else { return Ok(Opened::Fresh) };
+        if !self.options.overwrite && !output.state.exists() && output.is_foreign() {
+            let part = output.part.display();
+            let message = format!("{part}: another program's; use --overwrite to replace it");
+            return Err(Error::new(ErrorKind::Exists, message));
+        }
         if self.options.resume
-            && let Ok(part) = fs::metadata(&output.part)
             && let Some(saved) = journal::load(&output.state, &output.url, part.len())
         {
             return Ok(Opened::Part(saved));
@@ -173,7 +170,7 @@ impl PartFile {
         let failed = |error| io_failure(&self.part, "can't be made", error);
         let Some(expected) = &self.continues else {
             // What an earlier run knew is not true of the part that begins here.
-            journal::discard(&self.state).map_err(failed)?;
+            journal::clear(&self.state).map_err(failed)?;
             file.set_len(0).map_err(failed)?;
             return Ok(file);
         };
@@ -186,7 +183,17 @@ impl PartFile {
         Ok(file)
     }
 
+    /// Whether the part, which has no state, is no other run's that is just ending.
+    fn is_foreign(&self) -> bool {
+        let opened = OpenOptions::new().write(true).open(&self.part);
+        opened.map_or_else(|error| error.kind() != IoKind::NotFound, |file| lock(&file))
+    }
+
     fn open_locked(&self) -> Result<File> {
+        // Before the part, so that no other run ever sees that without its state; with what it
+        // holds, which may be the other's.
+        let state = OpenOptions::new().write(true).create(true).truncate(false).open(&self.state);
+        state.map_err(|error| io_failure(&self.part, "can't be made", error))?;
         loop {
             let mut options = OpenOptions::new();
             options.write(true).create(self.continues.is_none()).truncate(false);
@@ -304,12 +311,19 @@ impl Output for PartFile {
     fn restart(&mut self) -> Result<()> {
         self.continues = None;
         self.journal = Journaling::Silent;
-        journal::discard(&self.state)
+        journal::clear(&self.state)
             .map_err(|error| io_failure(&self.state, "can't be emptied", error))?;
         if let Some(file) = &self.file {
             file.set_len(0).map_err(|error| io_failure(&self.part, "can't be emptied", error))?;
         }
         Ok(())
+    }
+
+    fn verify_existing(&self) -> Result<bool> {
+        let Some(expected) = &self.digest else { return Ok(false) };
+        let actual = hash_file(&self.target, expected.algorithm)
+            .map_err(|error| io_failure(&self.target, "can't be read", error))?;
+        Ok(actual == expected.value)
     }
 
     fn finish_takes_long(&self) -> bool {
@@ -319,10 +333,9 @@ impl Output for PartFile {
     fn finish(mut self: Box<Self>, modified: Option<SystemTime>) -> Result<()> {
         let finished = self.complete(modified);
         match &finished {
-            Ok(()) if self.continues.is_some() || !matches!(self.journal, Journaling::Silent) => {
+            Ok(()) => {
                 let _ = fs::remove_file(&self.state);
             }
-            Ok(()) => {}
             Err(_) => self.remove(),
         }
         finished

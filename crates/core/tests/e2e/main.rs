@@ -7,6 +7,7 @@ mod failures;
 mod files;
 mod liars;
 mod matrix;
+mod mirrors;
 mod origins;
 mod own;
 mod resume;

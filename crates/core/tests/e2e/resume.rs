@@ -138,9 +138,9 @@ fn a_part_of_another_version_is_not_continued() {
 }
 
 #[test]
-fn a_part_whose_state_is_torn_or_gone_starts_anew() {
+fn a_part_whose_state_is_torn_or_empty_starts_anew() {
     for spoil in [
-        (|path: &Path| fs::remove_file(path).unwrap()) as fn(&Path),
+        (|path: &Path| fs::write(path, b"").unwrap()) as fn(&Path),
         |path| fs::write(path, b"{\"format\":1,").unwrap(),
         |path| fs::write(path.with_extension(""), b"short").unwrap(),
     ] {
@@ -319,4 +319,39 @@ fn many_runs_at_once_leave_whole_files() {
     }
     run(client().download(urls(&origin, &files)).into_dir(out.path()));
     assert_holds(out.path(), &files, by_last_part);
+}
+
+#[test]
+fn a_part_of_another_program_is_kept_unless_overwritten() {
+    let file = VirtualFile::new("/f", 50_000, 1);
+    let origin =
+        Origin::start(OriginConfig { files: vec![file.clone()], ..OriginConfig::default() })
+            .unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let part = out.path().join("f.part");
+    std::fs::write(&part, "somebody else's").unwrap();
+    for resume in [true, false] {
+        let download = client().download([origin.url("/f")]).into_dir(out.path());
+        let report = run(download.resume(resume));
+        assert_eq!(report.summary.exit_code, 13);
+        let message = &report.files[0].error.as_ref().unwrap().message;
+        assert!(message.contains("f.part: another program's"), "{message}");
+        assert_eq!(std::fs::read(&part).unwrap(), b"somebody else's");
+    }
+    assert_eq!(origin.requests(), 0);
+    let mut engine = engine();
+    engine.overwrite = true;
+    let client = builder().engine(engine).build().unwrap();
+    assert!(run(client.download([origin.url("/f")]).into_dir(out.path())).is_complete());
+    assert_eq!(names(out.path()), ["f".to_owned()].into());
+
+    // What a run of pelton's own left when it was killed is told from that.
+    std::fs::remove_file(out.path().join("f")).unwrap();
+    std::fs::write(&part, "half").unwrap();
+    std::fs::write(out.path().join("f.part.state"), "").unwrap();
+    assert!(
+        run(crate::support::client().download([origin.url("/f")]).into_dir(out.path()))
+            .is_complete()
+    );
+    assert_eq!(crate::support::tree(out.path())["f"], file.bytes(0..file.size));
 }

@@ -21,11 +21,27 @@ impl Secure {
         Self::start(alpn, 4096, false).await
     }
 
+    /// A server whose self-signed certificate is an authority's, as `openssl req -x509` makes it.
+    async fn authority(valid: i32) -> Self {
+        let mut parameters = rcgen::CertificateParams::new(["a.test".to_owned()]).unwrap();
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        parameters.not_after = rcgen::date_time_ymd(valid, 1, 1);
+        Self::with(&[], parameters, false).await
+    }
+
     /// A server whose certificate is valid until the year `valid` and which may want one of its clients.
     async fn start(alpn: &[&str], valid: i32, wants_certificate: bool) -> Self {
-        let key = rcgen::KeyPair::generate().unwrap();
         let mut parameters = rcgen::CertificateParams::new(["a.test".to_owned()]).unwrap();
         parameters.not_after = rcgen::date_time_ymd(valid, 1, 1);
+        Self::with(alpn, parameters, wants_certificate).await
+    }
+
+    async fn with(
+        alpn: &[&str],
+        parameters: rcgen::CertificateParams,
+        wants_certificate: bool,
+    ) -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
         let certificate = parameters.self_signed(&key).unwrap();
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("ca.pem"), certificate.pem()).unwrap();
@@ -117,6 +133,30 @@ fn a_certificate_must_be_known_and_for_the_name() {
         let tls = TlsOptions { insecure: true, ..TlsOptions::default() };
         let insecure = secure.client(HttpConfig { tls, ..HttpConfig::default() });
         assert_eq!(insecure.text("https://b.test/y").await, "/y");
+    });
+}
+
+#[test]
+fn a_trusted_certificate_may_be_an_authority_and_the_servers_own() {
+    run(async {
+        let secure = Secure::authority(4096).await;
+        let trusting = secure.trusting(ProtocolChoice::Auto);
+        assert_eq!(trusting.text("https://a.test/x").await, "/x");
+        let message = async |client: Client, url: &str| {
+            let error = client.get(url).await.err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Tls);
+            error.message()
+        };
+        let other_name = message(secure.trusting(ProtocolChoice::Auto), "https://b.test/").await;
+        assert!(other_name.contains("for another name"), "{other_name}");
+        // One that was not named is not trusted, whatever else is.
+        let other = Secure::authority(4096).await;
+        fs::copy(other.directory.path().join("ca.pem"), secure.directory.path().join("ca.pem"))
+            .unwrap();
+        message(secure.trusting(ProtocolChoice::Auto), "https://a.test/").await;
+        let old = Secure::authority(2020).await;
+        let expired = message(old.trusting(ProtocolChoice::Auto), "https://a.test/").await;
+        assert!(expired.contains("has expired"), "{expired}");
     });
 }
 

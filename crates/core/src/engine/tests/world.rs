@@ -355,10 +355,15 @@ impl World {
         let local = &self.local[fetch.file.index()];
         assert!(local.opened.is_some() && local.ending.is_none());
         let host = fetch.url.host_str().unwrap().to_owned();
+        if !self.engine.spec(fetch.file).mirrors.is_empty() {
+            self.local[fetch.file.index()].host.clone_from(&host);
+        }
         let range = fetch.range.clone();
         if let Some(range) = &range {
             assert!(!range.is_empty());
-            assert!(fetch.validator.is_some() && fetch.total.is_some());
+            // A digest tells whether the bytes of several places belong together.
+            let has_digest = self.engine.spec(fetch.file).digest.is_some();
+            assert!(fetch.total.is_some() && (fetch.validator.is_some() || has_digest));
         }
         let live = Live {
             host: host.clone(),
@@ -473,7 +478,8 @@ impl World {
             return Verdict::Ended(Outcome::NotModified);
         }
         if let Some(range) = &live.fetch.range {
-            if live.fetch.validator != Some(remote.validator())
+            let known = live.fetch.validator.as_ref();
+            if known.is_some_and(|known| *known != remote.validator())
                 || live.fetch.total != Some(remote.size)
             {
                 return Verdict::Failed(ErrorKind::Changed, None);
