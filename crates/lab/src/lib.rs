@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`link`] | a shared downlink and TCP windows, in virtual time |
+//! | [`model`] | the one model of a link that the emulator, the simulator and reports share |
+//! | [`sim`] | whole transfers in virtual time: the real engine over a modelled link |
 //! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
@@ -10,6 +12,8 @@
 
 pub mod content;
 pub mod link;
+pub mod model;
 pub mod origin;
 pub mod sets;
 pub mod shaper;
+pub mod sim;
