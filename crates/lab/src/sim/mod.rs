@@ -11,12 +11,16 @@
 //! traffic, and the receiver's window growing (it is as large as it will ever be from the start).
 
 mod agenda;
+pub mod chart;
 mod connection;
 mod cubic;
 mod exchange;
+pub mod grid;
 mod meter;
+pub mod oracle;
 mod origin;
 mod pool;
+pub mod regret;
 mod tcp;
 mod trajectory;
 mod transport;

@@ -1,0 +1,119 @@
+//! `pelton-lab simulate`: one transfer in virtual time.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
+use pelton_core::connection::Protocol;
+use pelton_lab::cells::Cells;
+use pelton_lab::sim::{FileList, OriginConfig, Scenario, chart};
+
+use super::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A link of cells.toml
+    #[arg(long, value_name = "NAME")]
+    link: String,
+    /// A set of cells.toml
+    #[arg(long, value_name = "NAME")]
+    set: String,
+    /// Who decides
+    #[arg(long, value_enum, default_value_t = PolicyName::Eht)]
+    policy: PolicyName,
+    /// For `fixed`: files at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cc: u32,
+    /// For `fixed`: range streams of one file
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    p: u32,
+    /// For `fixed` over HTTP/2: outstanding requests of one lane
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pp: u32,
+    /// What the server speaks
+    #[arg(long, value_enum, default_value_t = Speaks::H1Tls)]
+    protocol: Speaks,
+    /// The server's time from a request to its response, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    latency: u64,
+    /// Decides which packets are lost, the jitter and the sizes of the set's files
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Draw the run
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PolicyName {
+    Lowe,
+    Hat,
+    Eht,
+    Fixed,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Speaks {
+    H1,
+    H2,
+    H1Tls,
+    H2Tls,
+}
+
+impl Args {
+    fn policy(&self) -> Box<dyn Policy> {
+        match self.policy {
+            PolicyName::Lowe => Box::new(LowE),
+            PolicyName::Hat => Box::new(Hat),
+            PolicyName::Eht => Box::new(Eht::default()),
+            PolicyName::Fixed => Box::new(Fixed::new(FixedConfig {
+                concurrency: self.cc,
+                parallelism: self.p,
+                pipelining: self.pp,
+            })),
+        }
+    }
+
+    fn origin(&self) -> OriginConfig {
+        let (protocol, tls) = match self.protocol {
+            Speaks::H1 => (Protocol::Http11, false),
+            Speaks::H2 => (Protocol::Http2, false),
+            Speaks::H1Tls => (Protocol::Http11, true),
+            Speaks::H2Tls => (Protocol::Http2, true),
+        };
+        let latency = Duration::from_millis(self.latency);
+        OriginConfig { latency, ..OriginConfig::plain(protocol, tls) }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let cells = Cells::built_in()?;
+    let link = &cells.link(&args.link)?.spec;
+    let rate = link.down.peak_rate();
+    let (policy, origin) = (args.policy(), args.origin());
+    let title = format!(
+        "{} over {}, {}, {}, seed {}",
+        args.set,
+        args.link,
+        policy.name(),
+        origin.name(),
+        args.seed
+    );
+    let set = cells.sets(&args.set)?;
+    let [(_, set)] = set[..] else {
+        return Err("`pages` are forty sets: name one of them, as page-050-1024".into());
+    };
+    let files = FileList::new(&set.files(args.seed, rate))?;
+    let mut scenario = Scenario::new(link, origin, &files, args.seed);
+    scenario.traced = true;
+    let ending = scenario.run(policy);
+    println!("{title}");
+    print!("{}", chart::text(&ending));
+    if let Some(file) = &args.svg {
+        let drawn = chart::svg(&title, &ending);
+        fs::write(file, drawn).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    Ok(())
+}
