@@ -8,6 +8,8 @@ use clap::ValueEnum;
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
 use pelton_core::connection::Protocol;
 use pelton_lab::cells::Cells;
+use pelton_lab::model::LinkSpec;
+use pelton_lab::sim::grid::Grid;
 use pelton_lab::sim::{FileList, OriginConfig, Scenario, chart};
 
 use super::Failure;
@@ -15,11 +17,14 @@ use super::Failure;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A link of cells.toml
-    #[arg(long, value_name = "NAME")]
-    link: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "cell")]
+    link: Option<String>,
     /// A set of cells.toml
-    #[arg(long, value_name = "NAME")]
-    set: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "cell")]
+    set: Option<String>,
+    /// Instead of link, set and protocol: a cell as `regret` names it
+    #[arg(long, value_name = "CELL", conflicts_with_all = ["link", "set", "protocol"])]
+    cell: Option<String>,
     /// Who decides
     #[arg(long, value_enum, default_value_t = PolicyName::Eht)]
     policy: PolicyName,
@@ -88,25 +93,51 @@ impl Args {
     }
 }
 
+/// What is fetched from where over what.
+struct Place {
+    name: String,
+    link: LinkSpec,
+    origin: OriginConfig,
+    files: FileList,
+}
+
+impl Args {
+    fn place(&self) -> Result<Place, Failure> {
+        match (&self.cell, &self.link, &self.set) {
+            (Some(cell), ..) => self.place_of_grid(cell),
+            (None, Some(link), Some(set)) => self.place_of_cells(link, set),
+            _ => Err("name a link and a set, or a cell".into()),
+        }
+    }
+
+    fn place_of_grid(&self, name: &str) -> Result<Place, Failure> {
+        let grid = Grid::full(self.seed)?;
+        let cell = grid.cells.iter().find(|cell| cell.to_string() == name);
+        let cell = cell.ok_or_else(|| format!("no cell of the grid is called {name:?}"))?;
+        let files = grid.files(cell).ok_or("its set is gone")?.clone();
+        let link = cell.link(files.bytes())?;
+        Ok(Place { name: name.to_owned(), link, origin: cell.origin, files })
+    }
+
+    fn place_of_cells(&self, link: &str, set: &str) -> Result<Place, Failure> {
+        let cells = Cells::built_in()?;
+        let spec = cells.link(link)?.spec.clone();
+        let found = cells.sets(set)?;
+        let [(_, found)] = found[..] else {
+            return Err("`pages` are forty sets: name one of them, as page-050-1024".into());
+        };
+        let files = FileList::new(&found.files(self.seed, spec.down.peak_rate()))?;
+        let origin = self.origin();
+        let name = format!("{set} over {link}, {}", origin.name());
+        Ok(Place { name, link: spec, origin, files })
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let cells = Cells::built_in()?;
-    let link = &cells.link(&args.link)?.spec;
-    let rate = link.down.peak_rate();
-    let (policy, origin) = (args.policy(), args.origin());
-    let title = format!(
-        "{} over {}, {}, {}, seed {}",
-        args.set,
-        args.link,
-        policy.name(),
-        origin.name(),
-        args.seed
-    );
-    let set = cells.sets(&args.set)?;
-    let [(_, set)] = set[..] else {
-        return Err("`pages` are forty sets: name one of them, as page-050-1024".into());
-    };
-    let files = FileList::new(&set.files(args.seed, rate))?;
-    let mut scenario = Scenario::new(link, origin, &files, args.seed);
+    let place = args.place()?;
+    let policy = args.policy();
+    let title = format!("{}, {}, seed {}", place.name, policy.name(), args.seed);
+    let mut scenario = Scenario::new(&place.link, place.origin, &place.files, args.seed);
     scenario.traced = true;
     let ending = scenario.run(policy);
     println!("{title}");

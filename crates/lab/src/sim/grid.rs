@@ -19,7 +19,7 @@ const LOSSES_PERCENT: [f64; 3] = [0.0, 0.5, 2.0];
 const CHANGING_RATES_MBPS: [f64; 2] = [10.0, 100.0];
 const CHANGING_RTTS_MILLIS: [u64; 2] = [30, 150];
 /// [`Grid::quick`] takes every so many cells; no divisor of any dimension, so that all are met.
-const QUICK_STRIDE: usize = 19;
+const QUICK_STRIDE: usize = 17;
 const ORIGINS: [OriginConfig; 2] =
     [OriginConfig::plain(Protocol::Http11, true), OriginConfig::plain(Protocol::Http2, true)];
 
