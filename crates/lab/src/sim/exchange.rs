@@ -129,6 +129,7 @@ impl World {
             url: live.fetch.url.clone(),
             origin: self.name.clone(),
             protocol: self.origin.protocol,
+            response_time: self.now.saturating_since(live.asked_at),
         };
         let is_empty = live.position >= live.body_end;
         self.tell(Event::Head { stream, head });
