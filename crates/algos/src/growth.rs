@@ -16,13 +16,15 @@ use crate::units::BitRate;
 /// - Responses that come as fast as the path allows show that nothing queues anywhere: the lanes
 ///   are the limit. They double, and may again when the new ones have shown themselves.
 /// - Else, once the rate has stopped growing by itself, they double for a trial and stay if that
-///   brought at least 5 % more throughput; if not, they return to the number before and rest.
+///   brought at least 5 % more throughput; if not, they return to the number before and rest, for
+///   longer each time: a full link stays full.
 #[derive(Debug, Clone)]
 pub struct LaneGrowth {
     factor: u32,
     trial: Option<Trial>,
-    /// Growth did not pay: not tried again before then.
+    /// Growth did not pay: not tried again before then, and after longer each time.
     resting_until: Timestamp,
+    rest: Duration,
     /// Lanes doubled because nothing queued: not again before then.
     doubled_until: Timestamp,
     /// The last response that had queued somewhere.
@@ -80,6 +82,7 @@ impl Default for LaneGrowth {
             factor: 1,
             trial: None,
             resting_until: Timestamp::START,
+            rest: REST,
             doubled_until: Timestamp::START,
             queued_at: None,
             busy_since: None,
@@ -132,7 +135,8 @@ impl LaneGrowth {
             self.trial = None;
             if lanes.rate.bps() < trial.rate_before.bps() * PAYS {
                 self.factor = trial.before;
-                self.resting_until = now + REST;
+                self.resting_until = now + self.rest;
+                self.rest = self.rest.saturating_mul(2);
                 return true;
             }
         }
@@ -180,6 +184,10 @@ mod tests {
         assert!(growth.on_rate(at(1_700), sample(20.1, true)), "it did not");
         assert_eq!(growth.factor(), 2);
         assert!(!growth.on_rate(at(4_000), sample(20.1, true)), "it rests");
+        assert!(growth.on_rate(at(21_700), sample(20.1, true)), "it has rested for 20 s");
+        assert!(growth.on_rate(at(22_300), sample(20.1, true)));
+        assert!(!growth.on_rate(at(50_000), sample(20.1, true)), "the second rest is longer");
+        assert!(growth.on_rate(at(62_300), sample(20.1, true)));
     }
 
     #[test]

@@ -97,6 +97,10 @@ pub struct Engine {
     link: LinkEstimator,
     goodput: BitRate,
     growth: LaneGrowth,
+    /// More lanes have not paid, and there are fewer again.
+    has_shrunk: bool,
+    /// No file waited when lanes were last filled.
+    is_drained: bool,
     sizes: SizeModel,
     boundaries: Boundaries,
     /// The number of learnt sizes at which waiting files are clustered anew.
@@ -148,6 +152,8 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
             growth: LaneGrowth::default(),
+            has_shrunk: false,
+            is_drained: true,
             jitter: Jitter::new(config.seed),
             config,
             policy,
