@@ -171,13 +171,23 @@ impl LinkEstimator {
     /// Growth and the stream window. A stream's goodput x RTT is a lower bound of its window, so
     /// seeing more always raises the estimate. It says nothing about an upper bound while streams
     /// share a full link (N of them measure BDP / N each): the estimate is lowered only when more
-    /// streams brought a higher rate, which shows that those before were limited by themselves.
+    /// streams brought a higher rate, or fewer a lower one, which shows that each was limited by
+    /// itself.
     fn learn(&mut self, rate: BitRate, streams: u32) {
         let in_flight = (rate * (1.0 / f64::from(streams))) * self.rtt();
         let believed = self.stream_window.unwrap_or(self.config.prior_stream_window);
         let mut window = believed.max(in_flight);
         let best = self.bandwidth.max();
         self.growth = Some(match self.growth {
+            // In proportion: fewer streams on the same link would each have carried more.
+            Some(last)
+                if f64::from(streams) * MORE_STREAMS <= f64::from(last.streams)
+                    && best.bps() * f64::from(last.streams)
+                        <= last.rate.bps() * f64::from(streams) * MORE_STREAMS =>
+            {
+                window = in_flight.max(LEAST_STREAM_WINDOW);
+                Growth { rate: best, streams, quiet: last.quiet }
+            }
             Some(last) if best.bps() < last.rate.bps() * GROWTH => {
                 Growth { quiet: last.quiet.saturating_add(1), ..last }
             }

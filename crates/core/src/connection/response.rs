@@ -1,5 +1,7 @@
 //! A response and its body.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
@@ -29,6 +31,8 @@ pub struct GetResponse {
     pub protocol: Protocol,
     /// Which connection it came over.
     pub connection: ConnectionId,
+    /// From sending the request, over a connection that was ready, to the head of the response.
+    pub response_time: Duration,
     // The body goes before the lease, so that a connection that is given free is at its end or
     // knows that it must close.
     body: Option<Body>,
@@ -41,6 +45,7 @@ impl GetResponse {
         head: http::Response<()>,
         body: Body,
         lease: Lease,
+        response_time: Duration,
         final_url: Url,
         origin: Origin,
         scratch: Scratch,
@@ -54,6 +59,7 @@ impl GetResponse {
             protocol: lease.protocol(),
             connection: lease.id(),
             body: Some(body),
+            response_time,
             lease: Some(lease),
             scratch,
         }

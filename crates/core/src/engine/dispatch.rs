@@ -1,6 +1,7 @@
 //! Turns a decision into requests: files into lanes, ranges into streams, and nothing left idle.
 
 use pelton_algos::cluster::{Classes, SizeClass};
+use pelton_algos::growth::LaneGrowth;
 use pelton_algos::params::Allocation;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
@@ -18,8 +19,19 @@ impl Engine {
         }
         let Some(decision) = self.decision.take() else { return };
         self.start_files(now, &decision.allocations);
+        self.note_drained();
         self.start_streams(now, &decision);
         self.decision = Some(decision);
+    }
+
+    /// From the last waiting file on, lanes grow into range streams: what was found of files says
+    /// nothing about them.
+    fn note_drained(&mut self) {
+        let is_drained = self.waiting.is_empty();
+        if is_drained && !self.is_drained {
+            self.growth = LaneGrowth::default();
+        }
+        self.is_drained = is_drained;
     }
 
     /// Each cluster's lanes take its files; lanes whose cluster has none left take others.
@@ -99,10 +111,11 @@ impl Engine {
                 self.enqueue(file);
             }
         }
-        let channels = decision.channels() + decision.surplus_channels;
-        let without_file = channels.saturating_sub(self.active.len() as u32);
         let no_more_files = self.waiting.is_empty() || self.has_most_files();
-        let spare = if no_more_files { without_file } else { 0 };
+        let spare = if no_more_files { self.spare_streams(decision) } else { 0 };
+        if std::mem::take(&mut self.has_shrunk) && no_more_files {
+            self.end_streams_beyond(self.planned_streams(decision).saturating_add(spare));
+        }
         if spare == 0 && allocations.iter().all(|a| a.parameters.parallelism <= 1) {
             return;
         }
@@ -110,6 +123,7 @@ impl Engine {
         for file in &files {
             let wanted = parallelism(self.files[file.index()].class);
             while (self.files[file.index()].ranges.streams() as u32) < wanted
+                && self.room_to_split(now, self.files[file.index()].origin)
                 && self.start_stream(now, *file, wanted)
             {}
         }
@@ -125,6 +139,38 @@ impl Engine {
         }
     }
 
+    /// Streams of the files in transfer as their clusters plan them.
+    fn planned_streams(&self, decision: &Decision) -> u32 {
+        let planned = |class: SizeClass| {
+            let of_class = |a: &&Allocation| a.classes.contains(class);
+            decision.allocations.iter().find(of_class).map_or(1, |a| a.parameters.parallelism)
+        };
+        let classes = self.active.iter().map(|id| self.files[id.index()].class);
+        classes.map(planned).fold(0, u32::saturating_add)
+    }
+
+    /// Streams beyond the parallelism of each file, once no file waits: one for each channel without
+    /// a file, and all of them as often as growth says.
+    fn spare_streams(&self, decision: &Decision) -> u32 {
+        let channels = decision.channels() + decision.surplus_channels;
+        let without_file = channels.saturating_sub(self.active.len() as u32);
+        let streams = self.planned_streams(decision).saturating_add(without_file);
+        without_file.saturating_add(streams.saturating_mul(self.growth.factor() - 1))
+    }
+
+    /// More streams have not paid: the newest ones end, and the others bring their ranges later.
+    fn end_streams_beyond(&mut self, most: u32) {
+        let excess = self.streams.len().saturating_sub(most as usize);
+        let mut newest: Vec<StreamId> = self.streams.keys().rev().copied().collect();
+        newest.retain(|id| self.streams.get(id).is_some_and(|stream| !stream.whole));
+        for stream in newest.into_iter().take(excess) {
+            let Some(file) = self.file_of(stream) else { continue };
+            if self.files[file.index()].ranges.streams() > 1 {
+                self.abort(stream);
+            }
+        }
+    }
+
     /// One more stream for the file with the most left to do for each of its streams.
     fn help_neediest(&mut self, now: Timestamp, files: &[FileId]) -> bool {
         let most = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX);
@@ -133,7 +179,7 @@ impl Engine {
             .map(|id| (*id, &self.files[id.index()]))
             .filter(|(_, entry)| entry.takes_ranges && entry.not_before.is_none())
             .map(|(id, entry)| (id, entry, entry.ranges.streams() as u32 + 1))
-            .filter(|(_, entry, wanted)| *wanted <= most && self.room(now, entry.origin) > 0)
+            .filter(|(_, entry, wanted)| *wanted <= most && self.room_to_split(now, entry.origin))
             .max_by_key(|(_, entry, wanted)| entry.outstanding() / u64::from(*wanted))
             .map(|(id, _, wanted)| (id, wanted));
         neediest.is_some_and(|(file, wanted)| self.start_stream(now, file, wanted))
@@ -141,7 +187,7 @@ impl Engine {
 
     /// Starts one more stream of `file`, which shall have `wanted` in all.
     fn start_stream(&mut self, now: Timestamp, file: FileId, wanted: u32) -> bool {
-        let floor = self.split_floor().0;
+        let floor = self.present_split_floor().0;
         let entry = &self.files[file.index()];
         let origin = entry.origin;
         let held = entry.not_before.is_some();

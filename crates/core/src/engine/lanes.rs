@@ -90,6 +90,17 @@ impl Engine {
         here.min(self.config.limits.max_connections.saturating_sub(self.connections_in_use()))
     }
 
+    /// Whether one more range stream of a file may start at `origin` now. It shall bring a window of
+    /// its own, so over HTTP/2 too it needs a connection that no other request takes; where many
+    /// small files are under way, every second one.
+    pub(super) fn room_to_split(&self, now: Timestamp, origin: OriginId) -> bool {
+        let state = &self.origins[origin.0 as usize];
+        let connections = state.budget.allowed(now);
+        let files = state.files_in_transfer().saturating_sub(state.idle);
+        let further = state.streams.saturating_sub(files);
+        self.room(now, origin) > 0 && (state.streams < connections || further < connections / 2)
+    }
+
     /// Streams that have a connection of their own.
     pub(super) fn connections_in_use(&self) -> u32 {
         self.origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum()

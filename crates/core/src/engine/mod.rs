@@ -23,7 +23,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
-use pelton_algos::limits::{Jitter, LaneGrowth, OriginBudget};
+use pelton_algos::growth::LaneGrowth;
+use pelton_algos::limits::{Jitter, OriginBudget};
 use pelton_algos::link::{LinkEstimate, LinkEstimator};
 use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
@@ -100,6 +101,10 @@ pub struct Engine {
     link: LinkEstimator,
     goodput: BitRate,
     growth: LaneGrowth,
+    /// More lanes have not paid, and there are fewer again.
+    has_shrunk: bool,
+    /// No file waited when lanes were last filled.
+    is_drained: bool,
     sizes: SizeModel,
     boundaries: Boundaries,
     /// The number of learnt sizes at which waiting files are clustered anew.
@@ -153,6 +158,8 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
             growth: LaneGrowth::default(),
+            has_shrunk: false,
+            is_drained: true,
             jitter: Jitter::new(config.seed),
             config,
             policy,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
-use pelton_algos::limits::LaneUse;
+use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits, SPLIT_FLOOR};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
@@ -17,6 +17,13 @@ const MATERIAL_CHANGE: f64 = 1.15;
 
 /// A lane without a stream for this long, beside two round trips, is idle.
 const IDLE: Duration = Duration::from_millis(100);
+
+/// A range that takes one stream this many round trips is worth being split: a connection may have
+/// to be opened for it.
+const WORTHWHILE_RTTS: u32 = 6;
+
+/// Below this a range is never split by itself: a new connection with TLS costs some 5 kB.
+const LEAST_SPLIT: Bytes = Bytes::kib(64);
 
 /// The least time over which growth of lanes is judged.
 const SETTLE: Duration = Duration::from_millis(150);
@@ -104,18 +111,62 @@ impl Engine {
         self.config.limits.split_floor.unwrap_or_else(measured)
     }
 
-    /// A new sample of goodput: channels may grow, and the link may have changed.
-    pub(super) fn note_rate(&mut self, now: Timestamp, rate: BitRate) {
+    /// The split floor for a stream that starts now. Where streams are so slow that they need many
+    /// round trips for the usual floor, less is worth a request: else the last ones are waited for.
+    pub(super) fn present_split_floor(&self) -> Bytes {
+        let usual = self.split_floor();
+        if self.config.limits.split_floor.is_some() || self.goodput == BitRate::ZERO {
+            return usual;
+        }
+        let of_each = self.goodput * (1.0 / self.streams.len().max(1) as f64);
+        let worthwhile = of_each * (self.link.estimate().rtt * WORTHWHILE_RTTS);
+        worthwhile.max(LEAST_SPLIT).min(usual)
+    }
+
+    /// Whether a file in transfer has room for one more range stream.
+    fn any_has_room_for_streams(&self) -> bool {
+        let floor = self.present_split_floor().0;
+        self.active.iter().map(|id| &self.files[id.index()]).any(|entry| {
+            let streams = entry.ranges.streams() as u64 + 1;
+            entry.takes_ranges
+                && entry.not_before.is_none()
+                && entry.outstanding() / streams >= floor
+        })
+    }
+
+    /// How lanes are used at present, where they may grow.
+    fn lane_use(&self) -> Option<LaneUse> {
+        if !self.policy.allows_growth() {
+            return None;
+        }
+        let lanes: u32 = self.lanes.iter().sum();
+        // Without files that wait, what grows is range streams.
+        let in_use = if self.waiting.is_empty() { self.streams.len() as u32 } else { lanes };
+        Some(LaneUse {
+            rate: self.goodput,
+            all_busy: !self.waiting.is_empty() || self.any_has_room_for_streams(),
+            may_double: in_use.saturating_mul(3) / 2 <= self.most_lanes(),
+            is_filling: self.link.is_filling(),
+            settle: (self.link.estimate().rtt * 3).max(SETTLE),
+        })
+    }
+
+    /// A head came `took` after its request: lanes may grow.
+    pub(super) fn note_response(&mut self, now: Timestamp, took: Duration) {
+        let rtt = self.link.estimate().rtt;
+        if let Some(lanes) = self.lane_use() {
+            let response = Response { took, at_least: rtt };
+            self.redecide |= self.growth.on_response(now, response, rtt, lanes);
+        }
+    }
+
+    /// A new sample of goodput: lanes may grow, and the link may have changed.
+    pub(super) fn note_rate(&mut self, now: Timestamp) {
         let link = self.link.estimate();
-        if self.policy.allows_growth() {
-            let lanes: u32 = self.lanes.iter().sum();
-            let use_of_lanes = LaneUse {
-                rate,
-                all_busy: !self.waiting.is_empty(),
-                may_double: lanes.saturating_mul(2) <= self.most_lanes(),
-                settle: (link.rtt * 3).max(SETTLE),
-            };
-            self.redecide |= self.growth.on_rate(now, use_of_lanes);
+        if let Some(lanes) = self.lane_use() {
+            let before = self.growth.factor();
+            self.redecide |= self.growth.on_rate(now, lanes);
+            self.has_shrunk |= self.growth.factor() < before;
         }
         let moved = self.decided_for.is_none_or(|before| {
             let window = |a: Bytes, b: Bytes| a.as_f64() > b.as_f64() * MATERIAL_CHANGE;
