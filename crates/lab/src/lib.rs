@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`model`] | the model of a link that emulator and simulator share: what a packet meets |
 //! | [`cells`] | `cells.toml`: the links and sets of files that measurements are made on |
+//! | `emulator` | real packets over a modelled link, between two network namespaces (Linux) |
 //! | [`link`] | a shared downlink and TCP windows, in virtual time |
 //! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
@@ -12,6 +13,8 @@
 
 pub mod cells;
 pub mod content;
+#[cfg(target_os = "linux")]
+pub mod emulator;
 pub mod link;
 pub mod model;
 pub mod origin;

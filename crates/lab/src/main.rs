@@ -1,0 +1,37 @@
+//! `pelton-lab`: measures pelton and its peers on emulated links.
+
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The testbed of pelton.
+#[derive(Debug, Parser)]
+#[command(name = "pelton-lab", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Cells(commands::cells::CellsArgs),
+    #[cfg(target_os = "linux")]
+    Check(commands::check::CheckArgs),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Cells(args) => commands::cells::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Check(args) => commands::check::run(&args),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("pelton-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
