@@ -5,12 +5,14 @@
 //! | [`model`] | the model of a link that emulator and simulator share: what a packet meets |
 //! | [`cells`] | `cells.toml`: the links and sets of files that measurements are made on |
 //! | `emulator` | real packets over a modelled link, between two network namespaces (Linux) |
+//! | [`bench`] | clients measured on emulated links: command lines, runs, results |
 //! | [`link`] | a shared downlink and TCP windows, in virtual time |
 //! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
 //! | [`sets`] | named sets of them |
 
+pub mod bench;
 pub mod cells;
 pub mod content;
 #[cfg(target_os = "linux")]

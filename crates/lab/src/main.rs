@@ -19,6 +19,11 @@ enum Command {
     Cells(commands::cells::CellsArgs),
     #[cfg(target_os = "linux")]
     Check(commands::check::CheckArgs),
+    #[cfg(target_os = "linux")]
+    Run(Box<commands::run::RunArgs>),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Guard(commands::guard::GuardArgs),
 }
 
 fn main() -> ExitCode {
@@ -26,6 +31,10 @@ fn main() -> ExitCode {
         Command::Cells(args) => commands::cells::run(&args),
         #[cfg(target_os = "linux")]
         Command::Check(args) => commands::check::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Run(args) => commands::run::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Guard(args) => commands::guard::run(&args),
     };
     match outcome {
         Ok(code) => code,
