@@ -40,23 +40,29 @@ fn within_3_percent(measured: f64, expected: f64) {
     assert!(error.abs() < 0.03, "{measured} instead of {expected}");
 }
 
-fn rate_of(name: &str) {
+fn rate_of(name: &str, streams: usize) {
     let config = preset(name);
     let expected = config.link.down.peak_rate().mbps() * PAYLOAD as f64 / 1500.0;
     on(config, |emulator| {
-        let measured = probe::flow(&emulator, Duration::from_secs(4), Duration::from_secs(4));
+        let measured =
+            probe::flow(&emulator, streams, Duration::from_secs(4), Duration::from_secs(4));
         within_3_percent(measured.unwrap().mbps(), expected);
     });
 }
 
 #[test]
 fn a_flow_has_the_rate_of_20_megabits() {
-    rate_of("20x60");
+    rate_of("20x60", 1);
 }
 
 #[test]
-fn a_flow_has_the_rate_of_50_megabits_over_200_ms() {
-    rate_of("50x200");
+fn flows_have_the_rate_of_90_megabits() {
+    rate_of("wifi-near", 4);
+}
+
+#[test]
+fn flows_have_the_rate_of_400_megabits() {
+    rate_of("fat", 4);
 }
 
 #[test]
@@ -88,7 +94,7 @@ fn packets_are_counted_and_logged() {
     let path = dir.path().join("packets.pcap");
     let config = EmulatorConfig { packet_log: Some(path.clone()), ..preset("20x30") };
     on(config, |emulator| {
-        probe::flow(&emulator, Duration::ZERO, Duration::from_millis(300)).unwrap();
+        probe::flow(&emulator, 1, Duration::ZERO, Duration::from_millis(300)).unwrap();
         let stats = emulator.stop().unwrap();
         assert_eq!(stats.connections, 1);
         assert!(stats.down.bytes > 500_000, "{stats:?}");

@@ -120,17 +120,17 @@ pub fn median(values: &[f64]) -> f64 {
 pub fn interval(values: &[f64]) -> (f64, f64) {
     let sorted = sorted(values);
     let Some(last) = sorted.len().checked_sub(1) else { return (0.0, 0.0) };
-    let count = sorted.len() as i32;
-    // How likely at most `cut` of the values lie below the true median.
-    let mut below = 0.5_f64.powi(count);
-    let mut term = below;
+    let count = sorted.len() as f64;
+    // How likely exactly, and at most, `cut` of the values lie below the true median.
+    let mut exactly = 0.5_f64.powf(count);
+    let mut at_most = exactly;
     let mut cut = 0;
     while cut < last / 2 {
-        term *= f64::from(count - cut as i32) / f64::from(cut as i32 + 1);
-        if below + term > 0.025 {
+        exactly *= (count - cut as f64) / (cut as f64 + 1.0);
+        if at_most + exactly > 0.025 {
             break;
         }
-        below += term;
+        at_most += exactly;
         cut += 1;
     }
     (sorted[cut], sorted[last - cut])

@@ -11,6 +11,9 @@ use pelton_lab::emulator::{Emulator, EmulatorConfig, become_able};
 use super::cells::CellsSource;
 use super::table::table;
 
+/// Connections of the bulk flow: enough to fill every preset with the windows of Linux.
+const STREAMS: usize = 4;
+
 /// Measure rate, delay and loss of emulated links, and the fastest link that this machine can carry.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
@@ -48,14 +51,15 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
         row(
             "RTT, ms",
             pings[pings.len() / 2].as_secs_f64() * 1e3,
-            link.spec.rtt().as_secs_f64() * 1e3,
+            link.spec.mean_rtt().as_secs_f64() * 1e3,
         );
         let loss = link.spec.down.loss.share();
         if loss > 0.0 {
             row("loss, %", 100.0 * probe::loss(&start()?, 100_000)?, 100.0 * loss);
         } else {
             // Under loss it is TCP that is measured, not the link.
-            let flow = probe::flow(&start()?, Duration::from_secs(4), Duration::from_secs(4))?;
+            let flow =
+                probe::flow(&start()?, STREAMS, Duration::from_secs(4), Duration::from_secs(4))?;
             row("payload, Mbit/s", flow.mbps(), rate.mbps() * PAYLOAD as f64 / 1500.0);
         }
     }

@@ -21,6 +21,9 @@ use super::matrix;
 /// Above this rate it is measured first whether the machine can carry a link.
 const SURELY_CARRIED: f64 = 100e6;
 
+/// As of shells: 128 and the number of SIGINT.
+const INTERRUPTED: u8 = 130;
+
 /// Measure clients on emulated links: real nginx, real packets.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -124,6 +127,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         let text = serde_json::to_string_pretty(&results)?;
         std::fs::write(file, text).with_context(|| format!("can't write {}", file.display()))?;
     }
+    if runner.interrupted.load(Ordering::Relaxed) {
+        eprintln!("pelton-lab: interrupted; what was measured until then is above");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
     outcome?;
     let failed = results.cells.iter().any(|cell| !cell.failures.is_empty());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -133,7 +140,7 @@ fn plan<'a>(args: &'a RunArgs, cells: &'a Cells) -> Result<Plan<'a>> {
     let (links, sets, clients, repeats) = if args.quick {
         let names = |list: [&str; 2]| list.map(str::to_owned).to_vec();
         let clients = "pelton-eht,pelton-hat,curl,aria2";
-        (names(["50x200", "wifi-near"]), names(["small", "medium"]), clients, 1)
+        (names(["40x60", "wifi-near"]), names(["page-100-10240", "medium"]), clients, 1)
     } else {
         (args.links.clone(), args.sets.clone(), args.clients.as_str(), args.repeats)
     };

@@ -34,7 +34,9 @@ impl Namespace {
                 // The other side waits for it.
                 let _ = made.send(result);
                 if !failed {
-                    queue.into_iter().for_each(|job| job());
+                    for job in queue {
+                        job();
+                    }
                 }
             })
             .map_err(EmulatorError::io("start a thread"))?;

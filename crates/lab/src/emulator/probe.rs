@@ -18,52 +18,60 @@ pub const PAYLOAD: u64 = MTU as u64 - 52;
 /// An answer that takes longer is counted as lost.
 const LONGEST_PING: Duration = Duration::from_secs(3);
 
-/// What one TCP connection carries from server to client in `time`, after `warm_up`: its payload.
+/// What `streams` TCP connections together carry from server to client in `time`, after `warm_up`:
+/// their payload. One connection fills no link whose bandwidth-delay product is more than a client's
+/// receive window, some 3 MB.
 ///
 /// # Errors
-/// When the connection breaks.
+/// When a connection breaks.
 pub fn flow(
     emulator: &Emulator,
+    streams: usize,
     warm_up: Duration,
     time: Duration,
 ) -> Result<BitRate, EmulatorError> {
     let io = || EmulatorError::io("measure a bulk flow");
     let listener = emulator.server().run(|| TcpListener::bind((SERVER, 0)))?.map_err(io())?;
     let address = listener.local_addr().map_err(io())?;
-    let sender = thread::spawn(move || {
-        let (mut stream, _) = listener.accept()?;
-        let block = vec![0x5a; 256 * 1024];
-        while stream.write_all(&block).is_ok() {}
+    // Senders end because their connections are closed.
+    thread::spawn(move || {
+        for stream in listener.incoming().take(streams) {
+            let mut stream = stream?;
+            let block = vec![0x5a; 65_536];
+            thread::spawn(move || while stream.write_all(&block).is_ok() {});
+        }
         Ok::<_, io::Error>(())
     });
-    let stream = emulator.client().run(move || TcpStream::connect(address))?.map_err(io())?;
-    let rate = receive(stream, warm_up, time).map_err(io())?;
-    // It ends because the stream has been closed.
-    let _ = sender.join();
-    Ok(rate)
+    let begin = Instant::now() + warm_up;
+    let receivers = (0..streams)
+        .map(|_| {
+            let stream = emulator.client().run(move || TcpStream::connect(address))?;
+            let stream = stream.map_err(io())?;
+            Ok(thread::spawn(move || receive(stream, begin, begin + time)))
+        })
+        .collect::<Result<Vec<_>, EmulatorError>>()?;
+    let mut total = Bytes::ZERO;
+    for receiver in receivers {
+        let received = receiver.join().map_err(|_| io()(ErrorKind::Other.into()))?;
+        total += received.map_err(io())?;
+    }
+    Ok(total / time)
 }
 
-fn receive(mut stream: TcpStream, warm_up: Duration, time: Duration) -> io::Result<BitRate> {
-    let mut buffer = vec![0; 256 * 1024];
-    let start = Instant::now();
-    let mut begin = None;
-    let mut total = 0;
-    loop {
+/// The bytes that come between `begin` and `end`.
+fn receive(mut stream: TcpStream, begin: Instant, end: Instant) -> io::Result<Bytes> {
+    let mut buffer = vec![0; 65_536];
+    let mut total = Bytes::ZERO;
+    while Instant::now() < end {
         let count = stream.read(&mut buffer)?;
         if count == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        match begin {
-            None if start.elapsed() >= warm_up => begin = Some(Instant::now()),
-            None => {}
-            Some(begin) => {
-                total += count as u64;
-                if begin.elapsed() >= time {
-                    return Ok(Bytes(total) / begin.elapsed());
-                }
-            }
+        if Instant::now() >= begin {
+            total += Bytes(count as u64);
         }
     }
+    Ok(total)
 }
 
 /// The round-trip times of `count` pings from client to server, one after the other, in order of
@@ -136,6 +144,6 @@ pub fn capacity() -> Result<BitRate, EmulatorError> {
         EmulatorError::io("measure the emulator's capacity")(io::Error::other(error))
     })?;
     let emulator = Emulator::start(EmulatorConfig::new(link, 1))?;
-    let payload = flow(&emulator, Duration::from_millis(500), Duration::from_secs(1))?;
+    let payload = flow(&emulator, 1, Duration::from_millis(500), Duration::from_secs(1))?;
     Ok(payload * (f64::from(MTU) / PAYLOAD as f64))
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -85,10 +87,18 @@ impl Pump {
             latest: Duration::ZERO,
             log,
         };
+        let (ready, started) = channel();
         let thread = thread::Builder::new()
             .name("pump".to_owned())
-            .spawn(move || worker.run(&server, &client))
+            .spawn(move || {
+                be_punctual();
+                // Whoever starts the pump waits for it.
+                let _ = ready.send(());
+                worker.run(&server, &client)
+            })
             .map_err(EmulatorError::io("start a thread"))?;
+        // An error means that the thread has ended, which `stop` reports.
+        let _ = started.recv();
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -170,11 +180,10 @@ enum Way {
 
 impl Worker {
     fn run(&mut self, server: &SyncDevice, client: &SyncDevice) -> Result<(), EmulatorError> {
-        be_punctual();
         while !self.shared.stop.load(Ordering::Relaxed) {
             let more = self.take(Way::Down, server)? | self.take(Way::Up, client)?;
-            self.deliver(Way::Down, client)?;
-            self.deliver(Way::Up, server)?;
+            self.deliver(Way::Down, client);
+            self.deliver(Way::Up, server);
             self.publish();
             if !more {
                 self.wait(server, client)?;
@@ -200,7 +209,7 @@ impl Worker {
             if way == Way::Up {
                 self.ports.extend(opening_port(packet));
                 if let Some(log) = &mut self.log {
-                    log.write(now, packet)?;
+                    log.write(now, packet);
                 }
             }
             let lane = self.lane(way);
@@ -215,7 +224,7 @@ impl Worker {
     }
 
     /// Hands over what is due.
-    fn deliver(&mut self, way: Way, device: &SyncDevice) -> Result<(), EmulatorError> {
+    fn deliver(&mut self, way: Way, device: &SyncDevice) {
         while let Some(due) = self.lane(way).under_way.front().map(|packet| packet.due) {
             let now = self.now();
             if due > now {
@@ -226,7 +235,7 @@ impl Worker {
             };
             let packet = &buffer[..length];
             if let (Way::Down, Some(log)) = (way, &mut self.log) {
-                log.write(now, packet)?;
+                log.write(now, packet);
             }
             // Where the kernel has no memory for a packet it is lost, as on any network.
             let _ = device.send(packet);
@@ -235,7 +244,6 @@ impl Worker {
             self.latest = self.latest.max(now - due);
             self.spare.push(buffer);
         }
-        Ok(())
     }
 
     /// Sleeps until a packet comes or is due.
@@ -278,9 +286,12 @@ impl Worker {
     }
 }
 
-/// Timers of this thread end when they should and not up to 50 us later, and other programs make it
-/// wait less. Only the punctuality of packets suffers where this is not allowed.
+/// Timers of this thread end when they should and not up to 50 us later, and it runs as soon as it
+/// can, before every ordinary program: it sleeps unless there are packets. Where this is not allowed
+/// only the punctuality of packets suffers, which is in the results.
 fn be_punctual() {
     let _ = nix::sys::prctl::set_timerslack(1);
-    let _ = rustix::process::setpriority_process(None, -20);
+    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let real_time = ["--fifo", "--pid", "10", &thread];
+    let _ = Command::new("chrt").args(real_time).stderr(Stdio::null()).status();
 }

@@ -144,17 +144,17 @@ impl RateSchedule {
                 continue;
             }
             let (initial, span) = (piece.rate_at(at), end - at);
-            let room = if end.is_finite() {
+            let possible = if end.is_finite() {
                 initial * span + piece.slope * span * span / 2.0
             } else {
                 f64::INFINITY
             };
-            if left <= room {
+            if left <= possible {
                 // The root of rate t + slope t^2 / 2 = left, in the form that slope 0 leaves exact.
                 let root = (initial * initial + 2.0 * piece.slope * left).max(0.0).sqrt();
                 return if left > 0.0 { at + 2.0 * left / (initial + root) } else { at };
             }
-            left -= room;
+            left -= possible;
             at = end;
         }
         at
