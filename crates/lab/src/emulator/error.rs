@@ -46,6 +46,21 @@ pub enum EmulatorError {
 }
 
 impl EmulatorError {
+    /// Whether this machine does not let this process emulate, and nothing has failed.
+    pub fn is_denied(&self) -> bool {
+        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        match self {
+            Self::NoPrivilege(_)
+            | Self::NoNamespace(_)
+            | Self::NoTun(_)
+            | Self::NoCongestionControl(..) => true,
+            Self::Io { source, .. } => {
+                matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem)
+            }
+            Self::Command { .. } => false,
+        }
+    }
+
     /// An [`EmulatorError::Io`] while `doing`.
     pub(super) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
