@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use pelton_lab::sim::grid::Grid;
 use pelton_lab::sim::regret::{self, Regret, Summary, percent};
-
-use super::Failure;
 
 /// Cells that are named for each policy, the worst first.
 const NAMED: usize = 10;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RegretArgs {
     /// A part of the grid instead of all of it
     #[arg(long)]
     quick: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     csv: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &RegretArgs) -> Result<ExitCode> {
     let grid = if args.quick { Grid::quick(args.seed)? } else { Grid::full(args.seed)? };
     println!("{} cells, seed {}; joules are modelled", grid.cells.len(), args.seed);
     let regrets = regret::measure(&grid, args.seed);
@@ -37,9 +37,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         print!("{}", worst(&regrets));
     }
     if let Some(file) = &args.csv {
-        fs::write(file, csv(&regrets)).map_err(|e| format!("{}: {e}", file.display()))?;
+        fs::write(file, csv(&regrets)).with_context(|| file.display().to_string())?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn worst(regrets: &[Regret]) -> String {

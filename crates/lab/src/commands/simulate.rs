@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
 use pelton_core::connection::Protocol;
@@ -12,10 +14,8 @@ use pelton_lab::model::LinkSpec;
 use pelton_lab::sim::grid::Grid;
 use pelton_lab::sim::{FileList, OriginConfig, Scenario, chart};
 
-use super::Failure;
-
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SimulateArgs {
     /// A link of cells.toml
     #[arg(long, value_name = "NAME", required_unless_present = "cell")]
     link: Option<String>,
@@ -67,7 +67,7 @@ enum Speaks {
     H2Tls,
 }
 
-impl Args {
+impl SimulateArgs {
     fn policy(&self) -> Box<dyn Policy> {
         match self.policy {
             PolicyName::Lowe => Box::new(LowE),
@@ -101,30 +101,30 @@ struct Place {
     files: FileList,
 }
 
-impl Args {
-    fn place(&self) -> Result<Place, Failure> {
+impl SimulateArgs {
+    fn place(&self) -> Result<Place> {
         match (&self.cell, &self.link, &self.set) {
             (Some(cell), ..) => self.place_of_grid(cell),
             (None, Some(link), Some(set)) => self.place_of_cells(link, set),
-            _ => Err("name a link and a set, or a cell".into()),
+            _ => bail!("name a link and a set, or a cell"),
         }
     }
 
-    fn place_of_grid(&self, name: &str) -> Result<Place, Failure> {
+    fn place_of_grid(&self, name: &str) -> Result<Place> {
         let grid = Grid::full(self.seed)?;
         let cell = grid.cells.iter().find(|cell| cell.to_string() == name);
-        let cell = cell.ok_or_else(|| format!("no cell of the grid is called {name:?}"))?;
-        let files = grid.files(cell).ok_or("its set is gone")?.clone();
+        let cell = cell.with_context(|| format!("no cell of the grid is called {name:?}"))?;
+        let files = grid.files(cell).context("its set is gone")?.clone();
         let link = cell.link(files.bytes())?;
         Ok(Place { name: name.to_owned(), link, origin: cell.origin, files })
     }
 
-    fn place_of_cells(&self, link: &str, set: &str) -> Result<Place, Failure> {
+    fn place_of_cells(&self, link: &str, set: &str) -> Result<Place> {
         let cells = Cells::built_in()?;
         let spec = cells.link(link)?.spec.clone();
         let found = cells.sets(set)?;
         let [(_, found)] = found[..] else {
-            return Err("`pages` are forty sets: name one of them, as page-050-1024".into());
+            bail!("`pages` are forty sets: name one of them, as page-050-1024");
         };
         let files = FileList::new(&found.files(self.seed, spec.down.peak_rate()))?;
         let origin = self.origin();
@@ -133,7 +133,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let place = args.place()?;
     let policy = args.policy();
     let title = format!("{}, {}, seed {}", place.name, policy.name(), args.seed);
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     print!("{}", chart::text(&ending));
     if let Some(file) = &args.svg {
         let drawn = chart::svg(&title, &ending);
-        fs::write(file, drawn).map_err(|e| format!("{}: {e}", file.display()))?;
+        fs::write(file, drawn).with_context(|| file.display().to_string())?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
