@@ -4,12 +4,13 @@
 //! [`PowerMeter`], and every reading carries its [`Source`], so that the two are never mixed
 //! without a label.
 //!
-//! This version reads no hardware itself: [`auto()`] gives the [`Modelled`] meter, and a caller with
-//! a sensor of its own implements [`PowerMeter`].
+//! [`auto()`] picks the best meter of a machine and says why; a caller with a sensor of its own
+//! implements [`PowerMeter`], or hands a function to [`Callback`].
 //!
 //! | module | holds |
 //! |---|---|
 //! | `meter` | the seat: [`PowerMeter`], [`Reading`] and what they carry |
+//! | [`meters`] | what reads hardware: rapl, battery, hwmon, scpi; replay; the callback's seat |
 //! | [`radio`] | the radio state machine and its profiles; pure |
 //! | `modelled` | [`Modelled`], the meter, and [`NetworkEnergyModel`], its forecast |
 //! | `wire` | headers, acknowledgements and handshakes; pure |
@@ -17,11 +18,15 @@
 
 mod auto;
 mod meter;
+pub mod meters;
 mod modelled;
 pub mod radio;
 mod wire;
 
-pub use auto::{Choice, auto};
-pub use meter::{MeterError, Parts, PowerMeter, Reading, Scope, Source, SourceKind, Traffic};
+pub use auto::{Choice, Sysfs, auto, auto_in};
+pub use meter::{
+    MeterError, Parts, PowerMeter, Reading, Resolution, Scope, Source, SourceKind, Traffic,
+};
+pub use meters::Callback;
 pub use modelled::{CpuClock, Modelled, ModelledConfig, NetworkEnergyModel, ProcessCpu};
 pub use radio::Radio;

@@ -1,6 +1,7 @@
 //! The seat that every power meter takes.
 
 use std::fmt;
+use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules};
@@ -81,6 +82,20 @@ pub struct Reading {
     pub parts: Option<Parts>,
 }
 
+/// How fine a meter is. What it reads over less than an interval, or below a step, says little.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resolution {
+    /// The time between two fresh readings; zero for a model, which is always fresh.
+    pub interval: Duration,
+    /// The least difference that shows.
+    pub step: Joules,
+}
+
+impl Resolution {
+    /// Of a reading that is fresh and exact at any time.
+    pub const EXACT: Self = Self { interval: Duration::ZERO, step: Joules::ZERO };
+}
+
 /// Why a meter gave no reading.
 #[derive(Debug, thiserror::Error)]
 pub enum MeterError {
@@ -94,6 +109,12 @@ pub enum MeterError {
     },
 }
 
+impl MeterError {
+    pub(crate) fn unreadable(meter: &str, reason: impl Into<String>) -> Self {
+        Self::Unreadable { meter: meter.to_owned(), reason: reason.into() }
+    }
+}
+
 /// Cumulative energy of a run. Implement it for an own meter.
 ///
 /// The driver calls [`read`](Self::read) a few times a second and [`finish`](Self::finish) once,
@@ -104,6 +125,11 @@ pub trait PowerMeter: Send {
 
     /// What the joules cover.
     fn scope(&self) -> Scope;
+
+    /// How often readings change and by how little. Default: as if always fresh.
+    fn resolution(&self) -> Resolution {
+        Resolution::EXACT
+    }
 
     /// Energy from the first reading until `now`. `traffic` is cumulative and serves models; a
     /// meter that reads hardware ignores it.
