@@ -79,7 +79,7 @@ fn is_top_level(zone: &str) -> bool {
 impl Package {
     /// Microjoules since the last value; none where the counter can't tell.
     fn step(&mut self, now: i64) -> Option<i64> {
-        let step = now - self.before.replace(now)?;
+        let step = now.checked_sub(self.before.replace(now)?)?;
         let step = if step < 0 { step.checked_add(self.range?)? } else { step };
         (step >= 0).then_some(step)
     }
