@@ -12,11 +12,13 @@
 //! | `meter` | the seat: [`PowerMeter`], [`Reading`] and what they carry |
 //! | [`meters`] | what reads hardware: rapl, battery, hwmon, scpi; replay; the callback's seat |
 //! | [`radio`] | the radio state machine and its profiles; pure |
+//! | [`device`] | own profiles: a TOML file, Android's `power_profile.xml` |
 //! | `modelled` | [`Modelled`], the meter, and [`NetworkEnergyModel`], its forecast |
 //! | `wire` | headers, acknowledgements and handshakes; pure |
 //! | `auto` | [`auto()`]: which meter a run gets, and why |
 
 mod auto;
+pub mod device;
 mod meter;
 pub mod meters;
 mod modelled;

@@ -83,7 +83,7 @@ pub struct Slope {
 
 impl Slope {
     /// The slope of a radio that draws `extra` more while it moves bytes, each at `rate`.
-    fn of_airtime(extra: Watts, rate: BitRate) -> Self {
+    pub(crate) fn of_airtime(extra: Watts, rate: BitRate) -> Self {
         Self { milliwatts_per_mbps: extra.get() * 1e3 / rate.mbps(), fitted_up_to: rate }
     }
 
