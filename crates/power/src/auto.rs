@@ -1,6 +1,7 @@
 //! Which meters this machine has, and which of them a run gets when nobody named one.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::meter::{MeterError, PowerMeter};
 use crate::meters::{Battery, Hwmon, Rapl};
@@ -12,6 +13,21 @@ pub struct Choice {
     pub meter: Box<dyn PowerMeter>,
     /// One line for people.
     pub reason: String,
+    /// What tells policies joules where the meter is too slow for the windows that they compare.
+    pub stand_in: Option<Box<dyn PowerMeter>>,
+}
+
+/// EHT compares windows of 0.8 s and more: a meter that changes less often than four times in one
+/// says more about when it changed than about what was drawn.
+const SLOW: Duration = Duration::from_millis(200);
+
+impl Choice {
+    /// `meter` for `reason`, and if it is slow the model of `config` beside it.
+    pub fn new(meter: Box<dyn PowerMeter>, reason: String, config: ModelledConfig) -> Self {
+        let slow = meter.resolution().interval > SLOW;
+        let stand_in = slow.then(|| Box::new(Modelled::new(config)) as Box<dyn PowerMeter>);
+        Self { meter, reason, stand_in }
+    }
 }
 
 /// Where meters look for hardware.
@@ -102,14 +118,18 @@ pub fn auto_in(sysfs: &Sysfs, config: ModelledConfig) -> Choice {
         match open(sysfs) {
             Ok(meter) => {
                 refused.insert(0, format!("{}, because {why}", meter.source()));
-                return Choice { meter, reason: refused.join("; ") };
+                return Choice::new(meter, refused.join("; "), config);
             }
+            Err(MeterError::Absent { .. }) => {}
             Err(error) => refused.push(error.to_string()),
         }
     }
     let meter = Box::new(Modelled::new(config));
+    if refused.is_empty() {
+        refused.push("no sensor of power is found".to_owned());
+    }
     let reason = format!("{}, because {}", meter.source(), refused.join("; "));
-    Choice { meter, reason }
+    Choice { meter, reason, stand_in: None }
 }
 
 type Open = fn(&Sysfs) -> Result<Box<dyn PowerMeter>, MeterError>;
@@ -126,8 +146,13 @@ mod tests {
     #[test]
     fn without_sensors_it_is_the_model_and_says_why() {
         let reason = choice(&Tree::new(&[]));
-        assert!(reason.starts_with("modelled: wifi+cpu, because hwmon can't be read"), "{reason}");
-        assert!(reason.contains("battery can't be read") && reason.contains("rapl can't be read"));
+        assert_eq!(reason, "modelled: wifi+cpu, because no sensor of power is found");
+        let locked = Tree::new(&[
+            ("class/powercap/intel-rapl:0/name", "package-0"),
+            ("class/powercap/intel-rapl:0/energy_uj", "locked"),
+        ]);
+        let reason = choice(&locked);
+        assert!(reason.starts_with("modelled: wifi+cpu, because rapl can't be read"), "{reason}");
     }
 
     #[test]
@@ -145,6 +170,9 @@ mod tests {
         rapl.write("class/power_supply/BAT0/status", "Discharging");
         rapl.write("class/power_supply/BAT0/energy_now", "30000000");
         assert!(choice(&rapl).starts_with("measured: battery"));
+        let sysfs = Sysfs::at(rapl.path());
+        let slow = auto_in(&sysfs, ModelledConfig::default());
+        assert_eq!(slow.stand_in.unwrap().source().to_string(), "modelled: wifi+cpu");
         rapl.write("class/power_supply/BAT0/status", "Charging");
         assert!(choice(&rapl).contains("unplug the device"));
         rapl.write("class/hwmon/hwmon1/name", "ina226");

@@ -13,12 +13,14 @@
 //! | [`meters`] | what reads hardware: rapl, battery, hwmon, scpi; replay; the callback's seat |
 //! | [`radio`] | the radio state machine and its profiles; pure |
 //! | [`device`] | own profiles: a TOML file, Android's `power_profile.xml` |
+//! | `interface` | what an interface of the system moved: [`Interface`] |
 //! | `modelled` | [`Modelled`], the meter, and [`NetworkEnergyModel`], its forecast |
 //! | `wire` | headers, acknowledgements and handshakes; pure |
 //! | `auto` | [`auto()`]: which meter a run gets, and why |
 
 mod auto;
 pub mod device;
+mod interface;
 mod meter;
 pub mod meters;
 mod modelled;
@@ -26,9 +28,12 @@ pub mod radio;
 mod wire;
 
 pub use auto::{Choice, Sysfs, auto, auto_in};
+pub use interface::Interface;
 pub use meter::{
-    MeterError, Parts, PowerMeter, Reading, Resolution, Scope, Source, SourceKind, Traffic,
+    Counted, MeterError, Parts, PowerMeter, Reading, Resolution, Scope, Source, SourceKind, Traffic,
 };
 pub use meters::Callback;
-pub use modelled::{CpuClock, Modelled, ModelledConfig, NetworkEnergyModel, ProcessCpu};
+pub use modelled::{
+    CpuClock, MachineCpu, Modelled, ModelledConfig, NetworkEnergyModel, ProcessCpu,
+};
 pub use radio::Radio;

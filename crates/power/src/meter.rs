@@ -58,6 +58,24 @@ pub struct Traffic {
     pub connections_opened: u64,
     /// Connections open now.
     pub connections_open: u32,
+    /// The part of this whose segments the system has counted.
+    pub counted: Counted,
+}
+
+/// Traffic whose TCP segments were counted (`TCP_INFO` on Linux), cumulative. What is not counted
+/// is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// Bytes received in these segments.
+    pub received: Bytes,
+    /// Bytes sent in these segments.
+    pub sent: Bytes,
+    /// Segments received, bare acknowledgements among them.
+    pub segments_received: u64,
+    /// Segments sent, bare acknowledgements among them.
+    pub segments_sent: u64,
+    /// Connections whose opening is among them.
+    pub connections: u64,
 }
 
 /// Energy by what used it, where the source knows.
@@ -99,7 +117,15 @@ impl Resolution {
 /// Why a meter gave no reading.
 #[derive(Debug, thiserror::Error)]
 pub enum MeterError {
-    /// The sensor is not there, or this user may not read it.
+    /// There is no such sensor.
+    #[error("no {meter}: {reason}")]
+    Absent {
+        /// The meter's name.
+        meter: String,
+        /// Where it was looked for.
+        reason: String,
+    },
+    /// The sensor gives nothing now, or not to this user.
     #[error("{meter} can't be read: {reason}")]
     Unreadable {
         /// The meter's name.
@@ -110,6 +136,10 @@ pub enum MeterError {
 }
 
 impl MeterError {
+    pub(crate) fn absent(meter: &str, reason: impl Into<String>) -> Self {
+        Self::Absent { meter: meter.to_owned(), reason: reason.into() }
+    }
+
     pub(crate) fn unreadable(meter: &str, reason: impl Into<String>) -> Self {
         Self::Unreadable { meter: meter.to_owned(), reason: reason.into() }
     }

@@ -62,6 +62,26 @@ impl CpuClock for ProcessCpu {
     }
 }
 
+/// The CPU time of the whole machine: `/proc/stat` on Linux, elsewhere nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MachineCpu;
+
+impl CpuClock for MachineCpu {
+    fn cpu_time(&self) -> Duration {
+        std::fs::read_to_string("/proc/stat").map(|text| busy_time(&text)).unwrap_or_default()
+    }
+}
+
+/// The busy time in the first line of `/proc/stat` (proc(5)): all but idle and waiting for I/O, and
+/// not guests, which are in user time already. Linux counts it in hundredths of a second for users.
+fn busy_time(stat: &str) -> Duration {
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks = line.split_whitespace().skip(1).take(8).enumerate();
+    let busy = ticks.filter(|(index, _)| ![3, 4].contains(index));
+    let sum: u64 = busy.filter_map(|(_, ticks)| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(sum.saturating_mul(10))
+}
+
 /// A meter that reads no hardware: the radio model fed with the run's traffic, CPU time times
 /// power per core, and base power times elapsed time.
 #[derive(Debug, Clone)]
@@ -98,7 +118,7 @@ impl<C: CpuClock> Modelled<C> {
     /// run: what came before is not counted.
     fn update(&mut self, now: Timestamp, traffic: &Traffic, last: bool) -> Reading {
         let cpu_time = self.clock.cpu_time();
-        let wire = Wire::estimate(traffic.sent, traffic.received, traffic.connections_opened);
+        let wire = Wire::of(traffic);
         let run = self.run.get_or_insert_with(|| Run {
             began: now,
             now,
@@ -107,13 +127,15 @@ impl<C: CpuClock> Modelled<C> {
             radio: self.config.radio.clone().map(|profile| RadioMachine::new(profile, now)),
         });
         if let Some(radio) = &mut run.radio {
-            let moved = wire.since(run.wire);
+            // Counting corrects an estimate downwards at times: what was drawn for it stays drawn.
+            let fed = run.wire;
+            run.wire = wire.max(fed);
+            let moved = run.wire.since(fed);
             radio.on_traffic(now, moved.sent, moved.received);
             if last {
                 radio.finish(now);
             }
         }
-        run.wire = wire;
         run.now = run.now.max(now);
         let parts = Parts {
             radio: run.radio.as_ref().map_or(Joules::ZERO, RadioMachine::energy),
@@ -268,6 +290,13 @@ mod tests {
             name(&Modelled::with_clock(wired(1.0, 1.0), SetCpu::default())),
             "modelled: cpu"
         );
+    }
+
+    #[test]
+    fn the_machine_is_busy_but_for_idle_and_waiting() {
+        let stat = "cpu  100 20 30 9000 500 4 6 10 99 99\ncpu0 1 2 3\n";
+        assert_eq!(busy_time(stat), Duration::from_millis(1_700));
+        assert_eq!(busy_time(""), Duration::ZERO);
     }
 
     #[test]

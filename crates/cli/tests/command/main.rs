@@ -4,5 +4,6 @@
 mod common;
 #[cfg(unix)]
 mod guide;
+mod meter;
 mod offline;
 mod transfer;

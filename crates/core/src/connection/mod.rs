@@ -28,7 +28,7 @@ mod wire;
 
 pub use client::{GetRequest, Http};
 pub use config::{HttpConfig, ProtocolChoice, TlsOptions};
-pub use connector::{Connected, Connector, Io};
+pub use connector::{Connected, Connector, Io, Segments};
 pub use cookies::Cookies;
 pub use netrc::Netrc;
 pub(crate) use origin::shown;

@@ -202,6 +202,12 @@ impl Io for TcpIo {
         use std::os::fd::AsFd;
         super::tcp_info::min_rtt(self.0.as_fd())
     }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn segments(&self) -> Option<super::connector::Segments> {
+        use std::os::fd::AsFd;
+        super::tcp_info::segments(self.0.as_fd())
+    }
 }
 
 impl AsyncRead for TcpIo {

@@ -58,8 +58,7 @@ impl Battery {
     /// There is none, it is charged at the moment, or it tells neither energy nor current and
     /// voltage.
     pub fn open(root: &Path) -> Result<Self, MeterError> {
-        let supplies =
-            sysfs::entries(root).map_err(|reason| MeterError::unreadable(NAME, reason))?;
+        let supplies = sysfs::entries(root).map_err(|reason| MeterError::absent(NAME, reason))?;
         let mut packs: Vec<Pack> = supplies
             .into_iter()
             .filter(|supply| is_battery(supply))
@@ -67,7 +66,7 @@ impl Battery {
             .collect();
         if packs.is_empty() {
             let reason = format!("no battery with a gauge under {}", root.display());
-            return Err(MeterError::unreadable(NAME, reason));
+            return Err(MeterError::absent(NAME, reason));
         }
         discharging(&packs)?;
         for pack in &mut packs {

@@ -48,11 +48,11 @@ impl Hwmon {
     /// # Errors
     /// No chip there has a readable sensor of power.
     pub fn open(root: &Path) -> Result<Self, MeterError> {
-        let unreadable = |reason| MeterError::unreadable("hwmon", reason);
-        let chips = sysfs::entries(root).map_err(unreadable)?;
+        let absent = |reason| MeterError::absent("hwmon", reason);
+        let chips = sysfs::entries(root).map_err(absent)?;
         let sensors = chips.iter().filter_map(|chip| Self::of_chip(chip));
         let first = sensors.min_by_key(|sensor| sensor.scope != Scope::Device);
-        first.ok_or_else(|| unreadable(format!("no sensor of power under {}", root.display())))
+        first.ok_or_else(|| absent(format!("no sensor of power under {}", root.display())))
     }
 
     /// Whether the sensor's chip is one that monitors a supply line.

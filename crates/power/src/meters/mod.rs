@@ -11,7 +11,7 @@ mod rapl;
 mod replay;
 mod scpi;
 mod sum;
-mod sysfs;
+pub(crate) mod sysfs;
 
 pub use android::{BatteryManager, Rails};
 pub use battery::Battery;

@@ -43,7 +43,7 @@ impl Rapl {
     /// There are none, or this user may not read them: since Linux 5.10 the counters are for root
     /// alone, because they leak what a processor computes (CVE-2020-8694).
     pub fn open(root: &Path) -> Result<Self, MeterError> {
-        let zones = sysfs::entries(root).map_err(|reason| MeterError::unreadable(NAME, reason))?;
+        let zones = sysfs::entries(root).map_err(|reason| MeterError::absent(NAME, reason))?;
         let packages: Vec<Package> = zones
             .iter()
             .filter(|zone| is_top_level(&sysfs::file_name(zone)))
@@ -58,7 +58,7 @@ impl Rapl {
             .collect();
         if packages.is_empty() {
             let reason = format!("no intel-rapl package under {}", root.display());
-            return Err(MeterError::unreadable(NAME, reason));
+            return Err(MeterError::absent(NAME, reason));
         }
         let rapl = Self { packages, last: None, total: Joules::ZERO };
         rapl.counters()?;
