@@ -15,6 +15,9 @@
 //! | [`device`] | own profiles: a TOML file, Android's `power_profile.xml` |
 //! | `interface` | what an interface of the system moved: [`Interface`] |
 //! | `modelled` | [`Modelled`], the meter, and [`NetworkEnergyModel`], its forecast |
+//! | [`trace`] | packets, and a radio run over them; pure |
+//! | [`track`] | connection tracking: when the next packets come; pure |
+//! | [`sleep`] | what a card that sleeps between packets draws; pure |
 //! | `wire` | headers, acknowledgements and handshakes; pure |
 //! | `auto` | [`auto()`]: which meter a run gets, and why |
 
@@ -25,6 +28,9 @@ mod meter;
 pub mod meters;
 mod modelled;
 pub mod radio;
+pub mod sleep;
+pub mod trace;
+pub mod track;
 mod wire;
 
 pub use auto::{Choice, Sysfs, auto, auto_in};
