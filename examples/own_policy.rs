@@ -38,13 +38,10 @@ impl Policy for Gentle {
         let usable: Vec<u32> = seen.clusters.iter().map(room).collect();
         params::fit_to_budget(&mut allocations, &usable, budget, &small_first);
         let reason = format!("gentle: {budget} of {wanted_connections} connections");
-        Decision {
-            allocations,
-            wanted_connections,
-            max_channels: budget,
-            surplus_channels: 0,
-            reason,
-        }
+        let mut decision = Decision::new(allocations, reason);
+        decision.wanted_connections = wanted_connections;
+        decision.max_channels = budget;
+        decision
     }
 
     fn allows_growth(&self) -> bool {

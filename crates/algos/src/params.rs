@@ -32,6 +32,9 @@ impl Parameters {
 pub struct Limits {
     /// Channels over all clusters (`maxCC` in the papers).
     pub max_channels: u32,
+    /// Files in transfer at once (`-j`). It bounds lanes and not channels: those above it are range
+    /// streams.
+    pub max_files: u32,
     /// Range streams of one file (`-s`).
     pub max_streams_per_file: u32,
     /// Connections over all clusters: the least of `-x`, the total and what the origin bears.
@@ -44,6 +47,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_channels: DEFAULT_CHANNELS,
+            max_files: u32::MAX,
             max_streams_per_file: u32::MAX,
             max_connections: DEFAULT_CONNECTIONS,
             split_floor: SPLIT_FLOOR,
@@ -167,6 +171,31 @@ pub fn fit_to_budget(
     }
 }
 
+/// Reduces concurrency, largest first, until no more than `most` files are in transfer at once, and
+/// says by how much. With fewer files than clusters, the last ones in `priority` (indices, most
+/// important first) go without.
+pub fn fit_to_files(allocations: &mut [Allocation], most: u32, priority: &[usize]) -> u32 {
+    let lanes: u32 = allocations.iter().map(|a| a.parameters.concurrency).sum();
+    let mut excess = lanes.saturating_sub(most);
+    while excess > 0 {
+        let widest = allocations.iter_mut().max_by_key(|a| a.parameters.concurrency);
+        match widest {
+            Some(allocation) if allocation.parameters.concurrency > 1 => {
+                allocation.parameters.concurrency -= 1;
+                excess -= 1;
+            }
+            _ => break,
+        }
+    }
+    for index in priority.iter().rev() {
+        if excess > 0 && allocations[*index].parameters.concurrency > 0 {
+            allocations[*index].parameters.concurrency = 0;
+            excess -= 1;
+        }
+    }
+    lanes.saturating_sub(most)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use std::time::Duration;
@@ -245,6 +274,21 @@ pub(crate) mod tests {
         fit_to_budget(&mut allocations, &[1, 2, 5], 2, &[2, 0, 1]);
         let lanes: Vec<_> = allocations.iter().map(|a| a.parameters.concurrency).collect();
         assert_eq!(lanes, [1, 0, 1]);
+    }
+
+    #[test]
+    fn files_are_bounded_without_touching_their_streams() {
+        let mut allocations = [allocation(5, 1), allocation(10, 11), allocation(1, 20)];
+        assert_eq!(fit_to_files(&mut allocations, 4, &[2, 1, 0]), 12);
+        let shape: Vec<_> = allocations
+            .iter()
+            .map(|a| (a.parameters.concurrency, a.parameters.parallelism))
+            .collect();
+        assert_eq!(shape, [(2, 1), (1, 11), (1, 20)]);
+        assert_eq!(fit_to_files(&mut allocations, 1, &[2, 1, 0]), 3);
+        let lanes: Vec<_> = allocations.iter().map(|a| a.parameters.concurrency).collect();
+        assert_eq!(lanes, [0, 0, 1]);
+        assert_eq!(fit_to_files(&mut allocations, 9, &[2, 1, 0]), 0);
     }
 
     proptest! {

@@ -52,12 +52,14 @@ impl Observation<'_> {
     }
 }
 
-/// How files are transferred from now on, and why.
+/// How files are transferred from now on, and why. [`Decision::new`] makes one.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Decision {
     /// One entry a cluster, in the observation's order.
     pub allocations: Vec<Allocation>,
-    /// Connections that the formulas asked for over HTTP/1.1 before the budget was applied.
+    /// Connections that the formulas asked for over HTTP/1.1: for channels as they were dealt,
+    /// before spare ones passed on and before any budget.
     pub wanted_connections: u32,
     /// Channels that may be active in all. Where files are too small for the range streams of
     /// their cluster, channels up to this number bring further files instead.
@@ -70,6 +72,42 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// `allocations` as they are, with no channel more.
+    pub fn new(allocations: Vec<Allocation>, reason: impl Into<String>) -> Self {
+        let max_channels = allocations.iter().map(|a| a.parameters.concurrency).sum();
+        Self {
+            wanted_connections: params::connections(&allocations),
+            allocations,
+            max_channels,
+            surplus_channels: 0,
+            reason: reason.into(),
+        }
+    }
+
+    /// Range streams that [`surplus_channels`](Self::surplus_channels) become, one entry an
+    /// allocation: as far as the split floor, the ceiling for one file and the connection budget
+    /// leave room. Each goes where files have the most left for each of their streams.
+    pub fn spare_streams(&self, clusters: &[Cluster], limits: &Limits) -> Vec<u32> {
+        let mut given = vec![0; self.allocations.len()];
+        let most = limits.max_connections.saturating_sub(self.connections());
+        for _ in 0..self.surplus_channels.min(most) {
+            let share = |(allocation, given): (&Allocation, &u32)| {
+                let cluster = clusters.iter().find(|c| c.classes == allocation.classes)?;
+                let Parameters { parallelism, concurrency, .. } = allocation.parameters;
+                let streams = parallelism + given.checked_div(concurrency)? + 1;
+                let room = cluster.mean_size.0.checked_div(limits.split_floor.0);
+                let fits = u64::from(streams) <= room.unwrap_or(u64::MAX)
+                    && streams <= limits.max_streams_per_file;
+                fits.then(|| cluster.mean_size.0 / u64::from(streams))
+            };
+            let shares = self.allocations.iter().zip(&given).map(share).enumerate();
+            let neediest = shares.filter_map(|(at, share)| Some((share?, at))).max();
+            let Some((_, at)) = neediest else { break };
+            given[at] += 1;
+        }
+        given
+    }
+
     /// Channels over all clusters.
     pub fn channels(&self) -> u32 {
         self.allocations.iter().map(|a| a.parameters.concurrency).sum()
@@ -138,14 +176,11 @@ impl<'a> Plan<'a> {
 
     /// Passes on channels that find no file, in `order` (indices of clusters): the surplus of
     /// each goes to the next that has more files than channels, then round to the first. What no
-    /// cluster can use stays with its cluster and becomes range streams there.
-    fn pass_surplus_on(&mut self, order: &[usize]) -> Option<(u32, String)> {
+    /// cluster can use stays with its cluster. Returns how many passed on and how many stay.
+    fn pass_surplus_on(&mut self, order: &[usize]) -> (u32, u32) {
         let bounded: Vec<u32> = (0..self.shares.len()).map(|i| self.cluster_channels(i)).collect();
         let mut surplus: u32 =
             self.shares.iter().zip(&bounded).map(|(share, used)| share - used).sum();
-        if surplus == 0 {
-            return None;
-        }
         let total = surplus;
         let givers: Vec<usize> =
             order.iter().copied().filter(|i| self.shares[*i] > bounded[*i]).collect();
@@ -167,38 +202,51 @@ impl<'a> Plan<'a> {
             self.shares[index] -= part;
             given -= part;
         }
-        let note = match (total - surplus, surplus) {
-            (given, 0) => format!("{given} spare channels pass on to clusters with files"),
-            (0, kept) => format!("{kept} spare channels become range streams"),
-            (given, kept) => {
-                format!("{given} spare channels pass on, {kept} become range streams")
-            }
-        };
-        Some((surplus, note))
+        (total - surplus, surplus)
     }
 
-    /// The allocations within the budget. `priority` says who is served first when there are
-    /// fewer connections than clusters.
+    /// The allocations within the ceilings. `priority` says who is served first when there are
+    /// fewer connections or files than clusters.
     fn finish(mut self, mut reason: String, order: &[usize], priority: &[usize]) -> Decision {
-        let max_channels = self.max_channels;
-        let before = self.allocations(|index| self.cluster_channels(index));
-        let wanted_connections = params::connections(&before);
-        let mut surplus_channels = 0;
-        if let Some((surplus, note)) = self.pass_surplus_on(order) {
-            surplus_channels = surplus;
-            reason = format!("{reason}; {note}");
+        let Observation { clusters, link, limits, .. } = self.observation;
+        let dealt = self.allocations(|index| self.cluster_channels(index));
+        let (passed_on, mut surplus_channels) = self.pass_surplus_on(order);
+        if passed_on > 0 {
+            let spare = count(passed_on, "spare channel");
+            reason = format!("{reason}; {spare} passed on to clusters with files");
         }
         let mut allocations = self.allocations(|index| self.cluster_channels(index));
-        let budget = self.observation.limits.max_connections;
-        if params::connections(&allocations) > budget {
-            let Observation { clusters, link, limits, .. } = self.observation;
+        let cut = params::fit_to_files(&mut allocations, limits.max_files, priority);
+        if cut > 0 {
+            surplus_channels += cut;
+            reason = format!("{reason}; {} at once allowed", count(limits.max_files, "file"));
+        }
+        let connections = params::connections(&allocations);
+        if connections > limits.max_connections {
             let usable: Vec<u32> =
                 clusters.iter().map(|c| params::usable_parallelism(c, link, limits)).collect();
+            let budget = limits.max_connections;
             params::fit_to_budget(&mut allocations, &usable, budget, priority);
-            reason = format!("{reason}; {wanted_connections} connections wanted, {budget} allowed");
+            reason = format!("{reason}; {connections} connections wanted, {budget} allowed");
         }
-        Decision { allocations, wanted_connections, max_channels, surplus_channels, reason }
+        let mut decision = Decision {
+            wanted_connections: params::connections(&dealt),
+            max_channels: self.max_channels,
+            surplus_channels,
+            ..Decision::new(allocations, reason)
+        };
+        let streams: u32 = decision.spare_streams(clusters, limits).iter().sum();
+        if streams > 0 {
+            let note = format!("; {} become range streams", count(streams, "spare channel"));
+            decision.reason.push_str(&note);
+        }
+        decision
     }
+}
+
+/// `1 file`, `2 files`.
+fn count(number: u32, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Indices of clusters from the most bytes to the fewest.

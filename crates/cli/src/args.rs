@@ -133,7 +133,7 @@ pub(crate) struct WalkArgs {
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
     /// Read at most N levels of listings, the first being the URL's own.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     pub(crate) depth: Option<NonZeroU32>,
 }
 
@@ -148,7 +148,7 @@ pub(crate) struct TargetArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
     /// Go on where an earlier run stopped: the default.
-    #[arg(short = 'c', long = "continue", overrides_with = "no_continue")]
+    #[arg(short = 'c', long = "continue")]
     pub(crate) resume: bool,
     /// Start over instead of going on where an earlier run stopped.
     #[arg(long)]
@@ -184,22 +184,23 @@ pub(crate) struct TuningArgs {
     #[arg(long, value_name = "NAME", default_value = "eht")]
     pub(crate) policy: PolicyName,
     /// Files at once at most; exactly, with `fixed` (1 there if not given).
-    #[arg(short = 'j', long, value_name = "N")]
+    #[arg(short = 'j', long, value_name = "N", value_parser = values::count)]
     pub(crate) max_concurrent_downloads: Option<NonZeroU32>,
     /// Range streams of one file at most; exactly, with `fixed` (1 there if not given).
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = values::count)]
     pub(crate) split: Option<NonZeroU32>,
     /// Make no range stream for fewer bytes; K, M and G are powers of 1024.
     #[arg(short = 'k', long, value_name = "SIZE", value_parser = values::size)]
     pub(crate) min_split_size: Option<Bytes>,
     /// Connections to one origin at most, over all files.
     #[arg(short = 'x', long, value_name = "N", default_value = "64")]
+    #[arg(value_parser = values::count)]
     pub(crate) max_connection_per_server: NonZeroU32,
     /// Connections at most, over all origins.
-    #[arg(long, value_name = "N", default_value = "128")]
+    #[arg(long, value_name = "N", default_value = "128", value_parser = values::count)]
     pub(crate) max_total_connections: NonZeroU32,
     /// One connection to each origin: `-x 1`.
-    #[arg(long, overrides_with = "max_connection_per_server")]
+    #[arg(long)]
     pub(crate) polite: bool,
     /// The link's bandwidth, if you know it: a hint in bit/s, e.g. `50M` or `1G`.
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
@@ -295,7 +296,7 @@ pub(crate) struct TextArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Say each decision and each file; twice: what happens on the wire too.
-    #[arg(short, long, action = ArgAction::Count, overrides_with = "quiet")]
+    #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Draw no progress bars. They are only drawn on a terminal.
     #[arg(long)]

@@ -1,8 +1,10 @@
 //! The command line with what variables and the file of settings add to it.
 //!
 //! Whatever sets a flag is turned into that flag and put before what was typed: the file first,
-//! then the variables. So each value is read by the same parser, and the last word is the user's,
-//! also between flags that exclude each other.
+//! then the variables. So each value is read by the same parser, and the last word is the user's.
+//! Of flags that exclude each other only those of the strongest source are put there.
+
+mod together;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -64,19 +66,26 @@ pub(crate) fn parse(
 ) -> Result<Cli, Refusal> {
     let mut command = Cli::command();
     let refuse = |error| Refusal::Clap(Box::new(error));
-    let matches = command.try_get_matches_from_mut(typed).map_err(refuse)?;
-    let settings = match matches.subcommand() {
-        Some((name, given)) => {
-            let layers = Layers { command: &command, name, given };
-            surroundings().and_then(|s| layers.settings(&s)).map_err(Refusal::Setting)?
-        }
-        None => Vec::new(),
+    let given = command.try_get_matches_from_mut(typed).map_err(refuse)?;
+    let Some((name, given)) = given.subcommand() else {
+        return Cli::from_arg_matches(&given).map_err(refuse);
+    };
+    let layers = Layers { command: &command, name, given };
+    // A mistake in the settings must not keep anyone from the manual that explains them.
+    let settings = if flags(&command, name).next().is_some() {
+        surroundings().and_then(|s| layers.settings(&s)).map_err(Refusal::Setting)?
+    } else {
+        Vec::new()
     };
     // The program's name, the command's name, the settings, and then what was typed.
     let named = typed.len().min(2);
     let words = typed[..named].iter().chain(&settings).chain(&typed[named..]);
-    let mut matches = command.try_get_matches_from(words).map_err(refuse)?;
-    Cli::from_arg_matches_mut(&mut matches).map_err(refuse)
+    let matches = command.clone().try_get_matches_from(words).map_err(refuse)?;
+    if let Some((_, all)) = matches.subcommand() {
+        together::check_needs(&layers.typed(), all, |long| layers.id_of(long))
+            .map_err(Refusal::Setting)?;
+    }
+    Cli::from_arg_matches(&matches).map_err(refuse)
 }
 
 /// The flags of one command, and which of them were typed.
@@ -93,24 +102,49 @@ impl Layers<'_> {
             Some((path, text)) => read_file(self.command, path, text)?,
             None => Table::new(),
         };
+        let typed = self.typed();
+        together::check(&typed, |long| format!("--{long}"))?;
         let (mut file_words, mut variable_words) = (Vec::new(), Vec::new());
         for flag in flags(self.command, self.name) {
             let Some(long) = flag.get_long() else { continue };
             let in_file = from_file.remove(long);
-            if self.given.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine) {
+            if typed.contains(&long) {
                 continue;
             }
             let variable = variable_of(long);
             if let Some(value) = (surroundings.variable)(&variable) {
                 let words = words_of_variable(flag, long, &value);
-                variable_words.extend(self.checked(&variable, words)?);
+                variable_words.push((long, self.checked(&variable, words)?));
             } else if let (Some(value), Some((path, _))) = (in_file, &surroundings.file) {
                 let origin = format!("{}: {long}", path.display());
-                file_words.extend(self.checked(&origin, words_of_value(flag, long, &value))?);
+                let words = words_of_value(flag, long, &value);
+                file_words.push((long, self.checked(&origin, words)?));
             }
         }
-        file_words.append(&mut variable_words);
-        Ok(file_words)
+        let by_variable = names_of(&variable_words);
+        together::check(&by_variable, variable_of)?;
+        let path = surroundings.file.as_ref().map(|(path, _)| path.display().to_string());
+        let path = path.unwrap_or_default();
+        together::check(&names_of(&file_words), |long| format!("{path}: {long}"))?;
+        let stronger = [typed.as_slice(), &by_variable].concat();
+        file_words.retain(|(long, _)| !together::is_overruled(long, &stronger));
+        variable_words.retain(|(long, _)| !together::is_overruled(long, &typed));
+        Ok(file_words.into_iter().chain(variable_words).flat_map(|(_, words)| words).collect())
+    }
+
+    /// The long names of the flags that were typed.
+    fn typed(&self) -> Vec<&str> {
+        let is_typed = |flag: &&Arg| {
+            let source = self.given.value_source(flag.get_id().as_str());
+            source == Some(ValueSource::CommandLine)
+        };
+        arguments(self.command, self.name).filter(is_typed).filter_map(Arg::get_long).collect()
+    }
+
+    /// The name that clap knows the flag `--long` by.
+    fn id_of(&self, long: &str) -> Option<String> {
+        let mut flags = arguments(self.command, self.name);
+        flags.find(|flag| flag.get_long() == Some(long)).map(|flag| flag.get_id().to_string())
     }
 
     /// `words`, if the command takes them; an error names their `origin`.
@@ -133,10 +167,18 @@ impl Layers<'_> {
 /// The flags of the command `name` that can be set elsewhere. `--continue` can't: it is the default,
 /// and exists to overrule a `no-continue` that is set elsewhere.
 fn flags<'a>(command: &'a Command, name: &str) -> impl Iterator<Item = &'a Arg> {
-    let arguments = command.find_subcommand(name).into_iter().flat_map(Command::get_arguments);
-    arguments.filter(|argument| {
+    arguments(command, name).filter(|argument| {
         argument.get_long().is_some_and(|long| !matches!(long, "help" | "version" | "continue"))
     })
+}
+
+fn arguments<'a>(command: &'a Command, name: &str) -> impl Iterator<Item = &'a Arg> {
+    command.find_subcommand(name).into_iter().flat_map(Command::get_arguments)
+}
+
+/// The flags that some words set: `fsync = false` has no word.
+fn names_of<'a>(set: &[(&'a str, Vec<OsString>)]) -> Vec<&'a str> {
+    set.iter().filter(|(_, words)| !words.is_empty()).map(|(long, _)| *long).collect()
 }
 
 /// The variable of the flag `--long`.

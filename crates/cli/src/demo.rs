@@ -73,7 +73,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode> {
         if args.text.json {
             output::json_line(&outcome)?;
         } else if !draws && !args.text.quiet {
-            eprintln!("{name}: {:.2} s", outcome.summary.seconds);
+            output::tell(&format!("{name}: {:.2} s", outcome.summary.seconds));
         }
         outcomes.push(outcome);
     }

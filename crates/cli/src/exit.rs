@@ -4,13 +4,15 @@ use std::process::ExitCode;
 
 use pelton_core::{Error, ErrorKind};
 
+use crate::output;
+
 /// The codes, for the help and the manual page.
 pub(crate) const CODES: &str = "\
 Exit codes:
     0  every file is there and verified
     1  another failure
     2  usage
-    3  not found (404, 410)
+    3  not found (404, 410), or nothing in a listing matches
     6  network, time-out, TLS, or a body that ended early
     7  unfinished: some files failed, each in its own way; run it again to go on
     8  what is there can't be continued
@@ -21,15 +23,20 @@ Exit codes:
    24  authentication
    29  the server is overloaded
    32  checksum mismatch
-  130  interrupted";
+  130  interrupted, or nobody reads the output any more";
 
 /// The code of a run that was interrupted.
 pub(crate) const INTERRUPTED: u8 = ErrorKind::Cancelled.exit_code();
 
 /// Says what failed and gives the code of its kind.
 pub(crate) fn fail(error: &Error) -> ExitCode {
-    eprintln!("pelton: {}", error.message());
+    say(error);
     ExitCode::from(error.kind().exit_code())
+}
+
+/// Says what failed.
+pub(crate) fn say(error: &Error) {
+    output::tell(&format!("pelton: {}", error.message()));
 }
 
 /// A failure to read or write `what` on this machine.

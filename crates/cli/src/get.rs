@@ -1,13 +1,15 @@
 //! `pelton get`.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use pelton_core::sink::Allocation;
-use pelton_core::{Client, Download, Job, Report, Result};
+use pelton_core::{Client, Download, Job, Report, Result, RunEvent};
 
-use crate::args::{FileAllocation, GetArgs, TargetArgs};
+use crate::args::{FileAllocation, GetArgs, PolicyName, TargetArgs};
 use crate::exit::usage;
 use crate::output::Output;
 use crate::{energy, exit, logging, output, resolve, stop};
@@ -17,21 +19,77 @@ pub(crate) fn run(args: &GetArgs) -> Result<ExitCode> {
     if args.text.json && args.target.out.as_deref().is_some_and(resolve::is_standard) {
         return Err(usage("--json and -o - would both write to standard output"));
     }
+    match attempt(args) {
+        Ok((report, said)) => {
+            said?;
+            Ok(ExitCode::from(report.summary.exit_code))
+        }
+        Err(error) => {
+            exit::say(&error);
+            let report = Report::not_begun(policy_name(args), &error);
+            if args.text.json {
+                output::json_line(&RunEvent::Summary(report.summary.clone()))?;
+            }
+            if let Some(path) = &args.run.report {
+                ReportFile::open(path).and_then(|file| file.write(&report))?;
+            }
+            Ok(ExitCode::from(report.summary.exit_code))
+        }
+    }
+}
+
+/// The run's report, and whether everything that it was asked to say could be said. Whatever can be
+/// known to be wrong is found before the first byte.
+///
+/// # Errors
+/// The run could not begin.
+fn attempt(args: &GetArgs) -> Result<(Report, Result<()>)> {
     let download = download(args)?;
-    if args.run.dry_run {
-        logging::start(&args.text, None)?;
-        return dry_run(args, download);
-    }
-    let mut output = Output::new(&args.text);
+    let mut output = Output::new(&args.text, !args.run.dry_run);
     logging::start(&args.text, output.display().map(crate::progress::Display::lines))?;
-    let report = stop::runtime()?.block_on(follow(download.start()?, &mut output))?;
-    output.finish(&report);
-    if let Some(path) = &args.run.report {
-        let text = serde_json::to_vec_pretty(&report).map_err(io::Error::other);
-        let written = text.and_then(|text| std::fs::write(path, text));
-        written.map_err(|error| exit::io(path.display(), error))?;
+    let file = args.run.report.as_deref().map(ReportFile::open).transpose()?;
+    let runtime = stop::runtime()?;
+    let (report, said) = if args.run.dry_run {
+        let report = runtime.block_on(download.plan())?;
+        let said = output.planned(&report);
+        (report, said)
+    } else {
+        let report = runtime.block_on(follow(download.start()?, &mut output))?;
+        let said = output.finish(&report);
+        (report, said)
+    };
+    let written = file.map_or(Ok(()), |file| file.write(&report));
+    Ok((report, said.and(written)))
+}
+
+fn policy_name(args: &GetArgs) -> &'static str {
+    match args.tuning.policy {
+        PolicyName::Lowe => "lowe",
+        PolicyName::Hat => "hat",
+        PolicyName::Eht => "eht",
+        PolicyName::Fixed => "fixed",
     }
-    Ok(ExitCode::from(report.summary.exit_code))
+}
+
+/// The file of `--report`. What was there stays until the report is written.
+struct ReportFile<'a> {
+    path: &'a Path,
+    file: File,
+}
+
+impl<'a> ReportFile<'a> {
+    fn open(path: &'a Path) -> Result<Self> {
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| exit::io(path.display(), error))?;
+        Ok(Self { path, file })
+    }
+
+    fn write(mut self, report: &Report) -> Result<()> {
+        let text = serde_json::to_vec_pretty(report).map_err(io::Error::other);
+        let written =
+            text.and_then(|text| self.file.set_len(0).and_then(|()| self.file.write_all(&text)));
+        written.map_err(|error| exit::io(self.path.display(), error))
+    }
 }
 
 fn download(args: &GetArgs) -> Result<Download> {
@@ -55,7 +113,7 @@ fn download(args: &GetArgs) -> Result<Download> {
                     client.download([spec]).to_writer(Box::new(io::stdout()))
                 }
                 Some(out) => {
-                    let (dir, name) = resolve::directory_and_name(&target.dir.join(out))?;
+                    let (dir, name) = resolve::directory_and_name(&target.dir, out)?;
                     spec.name = name;
                     client.download([spec]).into_dir(dir)
                 }
@@ -75,16 +133,6 @@ fn with_options(download: Download, target: &TargetArgs) -> Download {
     download.resume(target.resume || !target.no_continue).allocation(allocation).fsync(target.fsync)
 }
 
-fn dry_run(args: &GetArgs, download: Download) -> Result<ExitCode> {
-    let plan = stop::runtime()?.block_on(download.plan())?;
-    if args.text.json {
-        output::json_line(&pelton_core::RunEvent::Plan(plan))?;
-    } else {
-        output::print(output::plan(&plan).as_bytes())?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Says what `job` tells until it is over. Signals stop it.
 async fn follow(mut job: Job, output: &mut Output) -> Result<Report> {
     let canceller = job.canceller();
@@ -93,7 +141,9 @@ async fn follow(mut job: Job, output: &mut Output) -> Result<Report> {
     loop {
         tokio::select! {
             event = events.next() => match event {
-                Some(event) => output.event(&event).inspect_err(|_| canceller.cancel())?,
+                Some(event) if output.event(&event) => {}
+                // What has arrived is kept as after a signal.
+                Some(_) => canceller.cancel(),
                 None => return job.report().await,
             },
             () = interrupt.noticed() => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pelton_algos::units::Bytes;
 use pelton_core::catalog::FileSpec;
+use pelton_core::events::{ErrorReport, FileReport};
 use pelton_core::{Client, Result};
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ struct Entry<'a> {
     /// Bytes; nothing where no one tells.
     size: Option<u64>,
     digest: Option<String>,
+    /// Why it is not there.
+    error: Option<&'a ErrorReport>,
 }
 
 /// Shows what `get` would fetch.
@@ -32,16 +35,22 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode> {
         .http(resolve::http(&args.http, &args.retry)?)
         .build()?;
     let download = client.download(resolve::inputs(&args.inputs)?).walk(resolve::walk(&args.walk)?);
-    let files = stop::runtime()?.block_on(download.catalog())?;
+    let catalog = stop::runtime()?.block_on(download.catalog())?;
+    let (files, failed) = (&catalog.files, &catalog.failed);
     if args.text.json {
-        files.iter().try_for_each(|file| output::json_line(&entry(file)))?;
+        for entry in files.iter().map(entry).chain(failed.iter().map(missing)) {
+            if !output::json_line(&entry)? {
+                break;
+            }
+        }
     } else {
-        output::print(table(&files).as_bytes())?;
+        output::print(table(files).as_bytes())?;
         if !args.text.quiet {
-            eprintln!("{}", total(&files));
+            output::tell(&total(files));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    output::tell(&output::failures(failed, (files.len() + failed.len()) as u64));
+    Ok(ExitCode::from(catalog.exit_code()))
 }
 
 fn size(file: &FileSpec) -> Option<u64> {
@@ -50,7 +59,13 @@ fn size(file: &FileSpec) -> Option<u64> {
 
 fn entry(file: &FileSpec) -> Entry<'_> {
     let digest = file.digest.as_ref().map(ToString::to_string);
-    Entry { event: "entry", name: &file.name, url: file.url.as_str(), size: size(file), digest }
+    let (name, url) = (&file.name, file.url.as_str());
+    Entry { event: "entry", name, url, size: size(file), digest, error: None }
+}
+
+fn missing(file: &FileReport) -> Entry<'_> {
+    let FileReport { name, url, error, .. } = file;
+    Entry { event: "entry", name, url, size: None, digest: None, error: error.as_ref() }
 }
 
 fn table(files: &[FileSpec]) -> String {
@@ -95,7 +110,7 @@ mod tests {
         let json = serde_json::to_string(&entry(&file("http://h/a.iso", Some(12_000)))).unwrap();
         assert_eq!(
             json,
-            r#"{"event":"entry","name":"a.iso","url":"http://h/a.iso","size":12000,"digest":null}"#
+            r#"{"event":"entry","name":"a.iso","url":"http://h/a.iso","size":12000,"digest":null,"error":null}"#
         );
     }
 }

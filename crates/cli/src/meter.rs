@@ -156,7 +156,9 @@ async fn watch(args: &MeterArgs, meters: &mut [Watched]) -> Result<()> {
         let now = Timestamp::new(began.elapsed());
         for meter in &mut *meters {
             meter.read(now);
-            meter.show(now, args)?;
+            if !meter.show(now, args)? {
+                return Ok(());
+            }
         }
         if end.is_some() {
             return Ok(());
@@ -189,8 +191,9 @@ impl Watched {
         }
     }
 
-    fn show(&self, now: Timestamp, args: &MeterArgs) -> Result<()> {
-        let Some((_, joules)) = self.last.filter(|_| !self.lost) else { return Ok(()) };
+    /// Shows the last reading; false when nobody reads any more.
+    fn show(&self, now: Timestamp, args: &MeterArgs) -> Result<bool> {
+        let Some((_, joules)) = self.last.filter(|_| !self.lost) else { return Ok(true) };
         let at_s = now.since_start().as_secs_f64();
         let scope = match self.meter.scope() {
             Scope::Radio => "radio",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Bytes, Joules};
 use pelton_core::events::{AllocationReport, FileReport, Plan, Summary};
-use pelton_core::{ErrorKind, Report, Result, RunEvent};
+use pelton_core::{Error, ErrorKind, Report, Result, RunEvent};
 use serde::Serialize;
 
 use crate::args::TextArgs;
@@ -25,17 +25,26 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     display: Option<Display>,
+    json_ended: Option<JsonEnd>,
+}
+
+/// Why no further JSON is written.
+enum JsonEnd {
+    /// Nobody reads it any more.
+    ReaderGone,
+    Failed(Error),
 }
 
 impl Output {
-    /// Progress is drawn only on a terminal.
-    pub(crate) fn new(text: &TextArgs) -> Self {
-        let draws = !text.quiet && !text.no_progress && io::stderr().is_terminal();
+    /// Progress of what `moves` is drawn, on a terminal.
+    pub(crate) fn new(text: &TextArgs, moves: bool) -> Self {
+        let draws = moves && !text.quiet && !text.no_progress && io::stderr().is_terminal();
         Self {
             json: text.json,
             quiet: text.quiet,
             verbose: text.verbose > 0,
             display: draws.then(Display::new),
+            json_ended: None,
         }
     }
 
@@ -44,10 +53,14 @@ impl Output {
         self.display.as_ref()
     }
 
-    /// Takes note of `event`.
-    pub(crate) fn event(&mut self, event: &RunEvent) -> Result<()> {
-        if self.json {
-            json_line(event)?;
+    /// Takes note of `event`. Whether the run shall go on: not for a reader that is gone.
+    pub(crate) fn event(&mut self, event: &RunEvent) -> bool {
+        if self.json && self.json_ended.is_none() {
+            self.json_ended = match json_line(event) {
+                Ok(true) => None,
+                Ok(false) => Some(JsonEnd::ReaderGone),
+                Err(error) => Some(JsonEnd::Failed(error)),
+            };
         }
         if let Some(line) = describe(event) {
             tracing::info!("{line}");
@@ -58,7 +71,22 @@ impl Output {
         if let Some(display) = &mut self.display {
             display.event(event);
         }
-        Ok(())
+        self.json_ended.is_none()
+    }
+
+    /// What a dry run found.
+    pub(crate) fn planned(&self, report: &Report) -> Result<()> {
+        tell(&failures(&report.files, report.summary.files));
+        if self.json {
+            let failed = report.files.iter().cloned().map(RunEvent::File);
+            let plan = report.plan.clone().map(RunEvent::Plan);
+            let summary = RunEvent::Summary(report.summary.clone());
+            return failed.chain(plan).chain([summary]).try_for_each(|it| json_line(&it).map(drop));
+        }
+        match &report.plan {
+            Some(found) => print(plan(found).as_bytes()).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// A line for people.
@@ -67,18 +95,27 @@ impl Output {
             return;
         }
         match &self.display {
-            Some(display) => display.beside(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
+            Some(display) => display.beside(|| tell(line)),
+            None => tell(line),
         }
     }
 
     /// The last words: failures, and what the run did.
-    pub(crate) fn finish(mut self, report: &Report) {
+    ///
+    /// # Errors
+    /// The JSON could not be written.
+    pub(crate) fn finish(mut self, report: &Report) -> Result<()> {
         if let Some(display) = self.display.take() {
             display.clear();
         }
+        match self.json_ended.take() {
+            None => {}
+            // Who leaves in the middle wants to hear nothing more.
+            Some(JsonEnd::ReaderGone) => return Ok(()),
+            Some(JsonEnd::Failed(error)) => return Err(error),
+        }
         // Failures are said even if nothing else is.
-        eprint!("{}", failures(&report.files, report.summary.files));
+        tell(&failures(&report.files, report.summary.files));
         self.say(&summary(&report.summary));
         let code = report.summary.exit_code;
         let resumable = report.files.iter().any(|f| f.error.as_ref().is_some_and(|e| e.retryable));
@@ -87,27 +124,34 @@ impl Output {
         } else if resumable {
             self.say("run the same command again to go on");
         }
+        Ok(())
     }
 }
 
-/// One line of JSON on standard output.
-pub(crate) fn json_line(value: &impl Serialize) -> Result<()> {
+/// A line, or several, on standard error. If nobody reads there, there is nobody to tell.
+pub(crate) fn tell(text: &str) {
+    let text = text.trim_end_matches('\n');
+    if !text.is_empty() {
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}
+
+/// One line of JSON on standard output. Whether anyone still reads there.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<bool> {
     let mut line = serde_json::to_vec(value)
         .map_err(|error| exit::io("standard output", io::Error::other(error)))?;
     line.push(b'\n');
-    let mut out = io::stdout().lock();
-    let written = out.write_all(&line).and_then(|()| out.flush());
-    written.map_err(|error| exit::io("standard output", error))
+    print(&line)
 }
 
-/// Text on standard output. A reader that has seen enough is no failure.
-pub(crate) fn print(text: &[u8]) -> Result<()> {
+/// Text on standard output. Whether anyone still reads there: a reader that has seen enough is no
+/// failure.
+pub(crate) fn print(text: &[u8]) -> Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(exit::io("standard output", error))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(exit::io("standard output", error)),
     }
 }
 
@@ -126,8 +170,16 @@ fn describe(event: &RunEvent) -> Option<String> {
 
 /// `small: 9 files x 1 stream`.
 pub(crate) fn allocation(allocation: &AllocationReport) -> String {
-    let AllocationReport { cluster, parallelism, concurrency, .. } = allocation;
-    format!("{cluster}: {} x {}", count(*concurrency, "file"), count(*parallelism, "stream"))
+    let AllocationReport { cluster, parallelism, concurrency, spare_streams, .. } = allocation;
+    let files = count(*concurrency, "file");
+    match (concurrency, spare_streams) {
+        // All of them are this file's.
+        (1, spare) => format!("{cluster}: {files} x {}", count(parallelism + spare, "stream")),
+        (_, 0) => format!("{cluster}: {files} x {}", count(*parallelism, "stream")),
+        (_, spare) => {
+            format!("{cluster}: {files} x {} + {spare}", count(*parallelism, "stream"))
+        }
+    }
 }
 
 fn describe_file(file: &FileReport) -> String {
@@ -172,10 +224,10 @@ fn summary(summary: &Summary) -> String {
 }
 
 /// The table of failures. What merely was interrupted is none.
-fn failures(files: &[FileReport], total: u64) -> String {
+pub(crate) fn failures(files: &[FileReport], total: u64) -> String {
     let failed: Vec<(&str, &str)> = files
         .iter()
-        .filter_map(|file| Some((file.name.as_str(), file.error.as_ref()?)))
+        .filter_map(|file| Some((shown_name(file), file.error.as_ref()?)))
         .filter(|(_, error)| error.kind != CANCELLED)
         .map(|(name, error)| (name, error.message.as_str()))
         .collect();
@@ -193,6 +245,11 @@ fn failures(files: &[FileReport], total: u64) -> String {
         let _ = writeln!(text, "  and {more} more: --json and --report FILE.json name them all");
     }
     text
+}
+
+/// A listing has no name.
+fn shown_name(file: &FileReport) -> &str {
+    if file.name.is_empty() { "(listing)" } else { &file.name }
 }
 
 /// What a dry run found.

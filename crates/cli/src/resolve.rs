@@ -51,15 +51,23 @@ fn parse_url(text: &str) -> Result<Url> {
 }
 
 fn read_list(path: &Path, base: Option<&Url>) -> Result<Vec<FileSpec>> {
-    let (name, text) = if is_standard(path) {
-        let mut text = String::new();
-        let read = io::stdin().read_to_string(&mut text);
-        ("standard input".to_owned(), read.map(|_| text))
+    let (name, bytes) = if is_standard(path) {
+        let mut bytes = Vec::new();
+        let read = io::stdin().read_to_end(&mut bytes);
+        ("standard input".to_owned(), read.map(|_| bytes))
     } else {
-        (path.display().to_string(), fs::read_to_string(path))
+        (path.display().to_string(), fs::read(path))
     };
-    let text = text.map_err(|error| exit::io(&name, error))?;
-    catalog::parse_list(&text, base).map_err(|error| error.prefixed(&name))
+    let bytes = bytes.map_err(|error| exit::io(&name, error))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
+        usage(format!("{name}: line {line}: not UTF-8; convert the list, e.g. with iconv"))
+    })?;
+    let files = catalog::parse_list(text, base).map_err(|error| error.prefixed(&name))?;
+    if files.is_empty() {
+        return Err(usage(format!("{name}: the list names no file")));
+    }
+    Ok(files)
 }
 
 /// An entry of a list. Like a URL on the command line, one that ends in `/` is a directory listing.
@@ -84,12 +92,17 @@ pub(crate) fn only_file(inputs: Vec<Input>, flag: &str) -> Result<FileSpec> {
     FileSpec::from_url(url)
 }
 
-/// The directory and the name of a file at `path`.
-pub(crate) fn directory_and_name(path: &Path) -> Result<(PathBuf, String)> {
-    let name = path.file_name().and_then(|name| name.to_str());
+/// The directory and the name of the file `out` below `dir`.
+pub(crate) fn directory_and_name(dir: &Path, out: &Path) -> Result<(PathBuf, String)> {
+    let path = dir.join(out);
+    let shown = out.display();
+    let names_directory = shown.to_string().ends_with(std::path::is_separator) || path.is_dir();
+    let name = path.file_name().filter(|_| !names_directory);
     let (Some(directory), Some(name)) = (path.parent(), name) else {
-        return Err(usage(format!("-o {}: no name of a file", path.display())));
+        let line = format!("-o {shown}: a directory and not a file's name; write -d {shown}");
+        return Err(usage(line));
     };
+    let name = name.to_str().ok_or_else(|| usage(format!("-o {shown}: not UTF-8")))?;
     Ok((directory.to_owned(), catalog::relative_name(name)?))
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -93,6 +94,11 @@ pub(crate) fn header_value(text: &str) -> Result<HeaderValue, String> {
 pub(crate) fn user(text: &str) -> Result<(String, String), String> {
     let (name, password) = text.split_once(':').ok_or("write it as USER:PASSWORD")?;
     Ok((name.to_owned(), password.to_owned()))
+}
+
+/// A number of things, at least one.
+pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("write a whole number from 1 to {}", u32::MAX))
 }
 
 /// A digest.
@@ -195,6 +201,14 @@ mod tests {
         assert_eq!(header("X-Empty;").unwrap().1, "");
         for text in ["X", "X:", ": v", "X Y: z", "X: a\nb", ""] {
             assert!(header(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn counts_are_at_least_one() {
+        assert_eq!(count("1").unwrap().get(), 1);
+        for text in ["0", "-1", "1.5", "", "4294967296", "many"] {
+            assert!(count(text).unwrap_err().contains("from 1 to 4294967295"), "{text}");
         }
     }
 

@@ -19,10 +19,10 @@ use crate::catalog::{FileSpec, WalkOptions};
 use crate::connection::{Connector, Http, HttpConfig, TcpConnector};
 use crate::driver::{Driver, Mailbox};
 use crate::engine::{Engine, EngineConfig, Event};
-use crate::events::Plan;
+use crate::events::{FileReport, Summary};
 use crate::job::{Command, Job};
 use crate::metering::Metering;
-use crate::report::Recorder;
+use crate::report::{self, Recorder};
 use crate::sink::{self, Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
 use crate::source::Reader;
 use crate::{Error, ErrorKind, Report, Result, RunEvent};
@@ -234,6 +234,24 @@ pub struct Download {
     walk: WalkOptions,
 }
 
+/// What would be downloaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Catalog {
+    /// Files that are there.
+    pub files: Vec<FileSpec>,
+    /// Files that are not there, and listings that can't be read, which have no name: each with its
+    /// error.
+    pub failed: Vec<FileReport>,
+}
+
+impl Catalog {
+    /// The exit code of a command that shows it: 0 when nothing failed.
+    pub fn exit_code(&self) -> u8 {
+        let errors = self.failed.iter().filter_map(|file| file.error.as_ref());
+        report::common_code(errors.map(|error| error.code))
+    }
+}
+
 impl Download {
     /// Puts files below `directory`, which is made when it is missing.
     pub fn into_dir(mut self, directory: impl AsRef<Path>) -> Self {
@@ -292,50 +310,67 @@ impl Download {
         Ok(Job { commands, events: Some(events), report })
     }
 
-    /// What would be downloaded: listings followed, and sizes asked for where nothing tells them.
+    /// What would be downloaded: listings followed, and sizes asked for where nothing states them.
     ///
     /// # Errors
-    /// A malformed URL, a listing that can't be read, names that collide.
-    pub async fn catalog(self) -> Result<Vec<FileSpec>> {
+    /// A malformed URL, a listing that can't be read, names that collide. What else can't be had is
+    /// in [`Catalog::failed`].
+    pub async fn catalog(self) -> Result<Catalog> {
         Box::pin(aside(move || async move {
-            let http = Http::new(
-                self.settings.http.clone(),
-                Arc::clone(&self.settings.connector),
-                Rc::new(|_| {}),
-            )?;
-            let reader = self.settings.reader(&http);
-            let files = reader.resolve(self.inputs, &self.walk).await?.files;
-            Ok(reader.ask_sizes(files).await)
+            let http = self.http(&Rc::default())?;
+            self.look(&http).await
         }))
         .await
     }
 
-    /// What the policy would decide at the start. Sizes are asked for; no body is fetched.
+    /// What the policy would decide at the start, as the report of a run that fetched no file: its
+    /// plan, and what can't be had. Sizes are asked for; no body is fetched.
     ///
     /// # Errors
-    /// As for [`catalog`](Self::catalog); `Usage` when there is nothing to download.
-    pub async fn plan(self) -> Result<Plan> {
+    /// As for [`catalog`](Self::catalog).
+    pub async fn plan(self) -> Result<Report> {
         Box::pin(aside(move || async move { self.plan_on_this_thread().await })).await
     }
 
-    async fn plan_on_this_thread(self) -> Result<Plan> {
+    async fn look(self, http: &Http) -> Result<Catalog> {
+        let reader = self.settings.reader(http);
+        let found = reader.resolve(self.inputs, &self.walk).await?;
+        let (files, missing) = reader.ask_sizes(found.files).await;
+        let listings = found.failed.into_iter().map(|(url, error)| (String::new(), url, error));
+        let missing = missing.into_iter().map(|(spec, error)| (spec.name, spec.url, error));
+        let failed = listings
+            .chain(missing)
+            .map(|(name, url, error)| report::not_begun(0.0, name, &url, error.into()));
+        Ok(Catalog { files, failed: failed.collect() })
+    }
+
+    async fn plan_on_this_thread(self) -> Result<Report> {
         let started = Instant::now();
         let mailbox = Rc::new(Mailbox::default());
+        let settings = Arc::clone(&self.settings);
         let http = self.http(&mailbox)?;
-        let reader = self.settings.reader(&http);
-        let files = reader.resolve(self.inputs, &self.walk).await?.files;
-        let files = reader.ask_sizes(files).await;
-        let engine = Engine::new(self.settings.engine, (self.settings.policy)())
-            .with_energy_model((self.settings.model)());
+        let catalog = self.look(&http).await?;
+        let exit_code = catalog.exit_code();
+        let mut engine =
+            Engine::new(settings.engine, (settings.policy)()).with_energy_model((settings.model)());
         // Who names an RTT asks about that link, not about the one to this server.
-        let named = self.settings.engine.link.rtt_hint.is_some();
+        let named = settings.engine.link.rtt_hint.is_some();
         let mailbox = if named { Rc::default() } else { mailbox };
-        let metering = (self.settings.meter)();
+        let metering = (settings.meter)();
         if metering.serves_policies() {
             mailbox.put(Event::Energy(Joules::ZERO));
         }
-        crate::driver::plan(engine, &mailbox, files, started, metering.label())
-            .ok_or_else(|| Error::new(ErrorKind::Usage, "nothing to download"))
+        let (files, failed) = (catalog.files.len(), catalog.failed.len());
+        let plan =
+            crate::driver::plan(&mut engine, &mailbox, catalog.files, started, metering.label());
+        let summary = Summary {
+            files: (files + failed) as u64,
+            files_failed: failed as u64,
+            seconds: started.elapsed().as_secs_f64(),
+            exit_code,
+            ..Summary::of_nothing(engine.policy_name())
+        };
+        Ok(Report { plan, summary, files: catalog.failed, decisions: Vec::new() })
     }
 
     fn http(&self, mailbox: &Rc<Mailbox>) -> Result<Http> {

@@ -391,6 +391,7 @@ impl Run {
             retries: totals.retries,
             cpu_s: self.cpu.cpu_time().saturating_sub(self.cpu_at_start).as_secs_f64(),
             exit_code: self.driver.recorder.exit_code(&self.driver.engine, self.cancelled),
+            error: None,
         };
         self.driver.recorder.finish(summary)
     }
@@ -398,7 +399,7 @@ impl Run {
 
 /// What the engine would do first with `files`, without doing it. `None` without files.
 pub(crate) fn plan(
-    mut engine: Engine,
+    engine: &mut Engine,
     mailbox: &Mailbox,
     files: Vec<FileSpec>,
     started: Instant,
@@ -410,5 +411,5 @@ pub(crate) fn plan(
     }
     engine.handle(now, Event::Files(files));
     let decision = engine.decision()?.clone();
-    Some(crate::report::plan(&engine, &decision, energy_source))
+    Some(crate::report::plan(engine, &decision, energy_source))
 }

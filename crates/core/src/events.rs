@@ -65,6 +65,8 @@ pub struct AllocationReport {
     pub parallelism: u32,
     /// Files at once.
     pub concurrency: u32,
+    /// Range streams beyond those, over all of its files: channels that find no file.
+    pub spare_streams: u32,
     /// Files in transfer when this was written.
     pub active_files: u32,
     /// Streams in flight when this was written.
@@ -90,7 +92,8 @@ pub struct Plan {
     pub clusters: Vec<ClusterReport>,
     /// What each gets.
     pub parameters: Vec<AllocationReport>,
-    /// Connections that the formulas asked for before the budget.
+    /// Connections that the formulas asked for, before spare channels passed on and before the
+    /// budget.
     pub wanted_connections: u32,
     /// Why.
     pub reason: String,
@@ -116,7 +119,8 @@ pub struct DecisionMade {
     pub at_s: f64,
     /// What each cluster gets.
     pub allocations: Vec<AllocationReport>,
-    /// Connections that the formulas asked for before the budget.
+    /// Connections that the formulas asked for, before spare channels passed on and before the
+    /// budget.
     pub wanted_connections: u32,
     /// Why.
     pub reason: String,
@@ -271,4 +275,34 @@ pub struct Summary {
     pub cpu_s: f64,
     /// What the command exits with.
     pub exit_code: u8,
+    /// What kept the run from beginning.
+    pub error: Option<ErrorReport>,
+}
+
+impl Summary {
+    /// The summary of a run that transferred nothing and was not meant to do more.
+    pub(crate) fn of_nothing(policy: &str) -> Self {
+        Self {
+            policy: policy.to_owned(),
+            files: 0,
+            files_done: 0,
+            files_failed: 0,
+            bytes: 0,
+            seconds: 0.0,
+            throughput_bps: 0.0,
+            energy_j: None,
+            energy_radio_j: None,
+            energy_cpu_j: None,
+            energy_base_j: None,
+            energy_source: None,
+            throughput_per_joule: None,
+            clusters: Vec::new(),
+            connections: 0,
+            requests: 0,
+            retries: 0,
+            cpu_s: 0.0,
+            exit_code: 0,
+            error: None,
+        }
+    }
 }

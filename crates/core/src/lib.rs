@@ -28,7 +28,7 @@ mod report;
 pub mod sink;
 mod source;
 
-pub use client::{Client, ClientBuilder, Download, Input};
+pub use client::{Catalog, Client, ClientBuilder, Download, Input};
 pub use error::{Error, ErrorKind, Result};
 pub use events::RunEvent;
 pub use job::{Canceller, Events, Job};

@@ -9,13 +9,13 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 use serde::Serialize;
 
-use crate::ErrorKind;
 use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{ClusterUse, Engine, Failure, FileId};
 use crate::events::{
     ActiveFile, AllocationReport, ClusterCost, ClusterReport, DecisionMade, ErrorReport,
     FileReport, FileStart, LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
 };
+use crate::{Error, ErrorKind};
 
 /// Files in transfer that a progress event names.
 const SHOWN_FILES: usize = 8;
@@ -34,6 +34,15 @@ pub struct Report {
 }
 
 impl Report {
+    /// The report of a run under the policy of this name that `error` kept from beginning.
+    pub fn not_begun(policy: &str, error: &Error) -> Self {
+        let (code, failure) =
+            (error.kind().exit_code(), Failure::new(error.kind(), error.message()));
+        let error = Some(error_report(failure));
+        let summary = Summary { exit_code: code, error, ..Summary::of_nothing(policy) };
+        Self { plan: None, summary, files: Vec::new(), decisions: Vec::new() }
+    }
+
     /// Whether every file is there.
     pub const fn is_complete(&self) -> bool {
         self.summary.exit_code == 0
@@ -114,7 +123,7 @@ impl Recorder {
         }
         let made = DecisionMade {
             at_s: seconds(now),
-            allocations: allocations(decision, &engine.usage()),
+            allocations: allocations(decision, engine),
             wanted_connections: decision.wanted_connections,
             reason: decision.reason.clone(),
             throughput_bps: engine.goodput().bps(),
@@ -164,12 +173,7 @@ impl Recorder {
             throughput_per_joule: energy
                 .and_then(|energy| throughput_per_joule(Bytes(received), took, energy)),
             ok: failure.is_none(),
-            error: failure.map(|failure| ErrorReport {
-                code: failure.kind.exit_code(),
-                kind: failure.kind.name(),
-                retryable: failure.kind.is_retryable(),
-                message: failure.message,
-            }),
+            error: failure.map(error_report),
         };
         (self.tell)(RunEvent::File(report.clone()));
         self.files.push(report);
@@ -177,29 +181,8 @@ impl Recorder {
 
     /// A listing could not be read: what it names is not in the list.
     pub(crate) fn listing_failed(&mut self, now: Timestamp, url: &url::Url, failure: Failure) {
-        let (url, kind) = (shown(url), failure.kind);
-        self.failures.push(kind);
-        let report = FileReport {
-            at_s: seconds(now),
-            name: String::new(),
-            url: url.clone(),
-            bytes: 0,
-            seconds: 0.0,
-            connections: 0,
-            protocol: None,
-            resumed_from: 0,
-            already_there: false,
-            digest: None,
-            energy_j: None,
-            throughput_per_joule: None,
-            ok: false,
-            error: Some(ErrorReport {
-                code: kind.exit_code(),
-                kind: kind.name(),
-                retryable: kind.is_retryable(),
-                message: naming(&url, failure).message,
-            }),
-        };
+        self.failures.push(failure.kind);
+        let report = not_begun(seconds(now), String::new(), url, failure);
         (self.tell)(RunEvent::File(report.clone()));
         self.files.push(report);
     }
@@ -223,7 +206,7 @@ impl Recorder {
             connections: gauges.connections,
             clusters: engine
                 .decision()
-                .map(|d| allocations(d, &engine.usage()))
+                .map(|decision| allocations(decision, engine))
                 .unwrap_or_default(),
             active: active.collect(),
             remaining_s: moving.then(|| (left / engine.goodput()).as_secs_f64()),
@@ -237,14 +220,7 @@ impl Recorder {
         if cancelled && totals.done < totals.files {
             return ErrorKind::Cancelled.exit_code();
         }
-        let mut codes: Vec<u8> = self.failures.iter().map(|kind| kind.exit_code()).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        match codes.as_slice() {
-            [] => 0,
-            [code] => *code,
-            _ => UNFINISHED,
-        }
+        common_code(self.failures.iter().map(|kind| kind.exit_code()))
     }
 
     pub(crate) fn finish(self, mut summary: Summary) -> Report {
@@ -256,6 +232,47 @@ impl Recorder {
 
 /// Some files failed for different reasons.
 const UNFINISHED: u8 = 7;
+
+/// The exit code for failures with these codes.
+pub(crate) fn common_code(codes: impl Iterator<Item = u8>) -> u8 {
+    let codes: BTreeSet<u8> = codes.collect();
+    match codes.first() {
+        None => 0,
+        Some(code) if codes.len() == 1 => *code,
+        Some(_) => UNFINISHED,
+    }
+}
+
+/// The report of what failed before any of its bytes was asked for.
+pub(crate) fn not_begun(at_s: f64, name: String, url: &url::Url, failure: Failure) -> FileReport {
+    let url = shown(url);
+    let failure = naming(&url, failure);
+    FileReport {
+        at_s,
+        name,
+        url,
+        bytes: 0,
+        seconds: 0.0,
+        connections: 0,
+        protocol: None,
+        resumed_from: 0,
+        already_there: false,
+        digest: None,
+        energy_j: None,
+        throughput_per_joule: None,
+        ok: false,
+        error: Some(error_report(failure)),
+    }
+}
+
+fn error_report(failure: Failure) -> ErrorReport {
+    ErrorReport {
+        code: failure.kind.exit_code(),
+        kind: failure.kind.name(),
+        retryable: failure.kind.is_retryable(),
+        message: failure.message,
+    }
+}
 
 /// A message that says which URL failed: some failures know only their host or their file.
 fn naming(url: &str, failure: Failure) -> Failure {
@@ -351,7 +368,7 @@ pub(crate) fn plan(engine: &Engine, decision: &Decision, energy_source: &str) ->
             stream_window_bytes: link.stream_window.0,
         },
         clusters: engine.clusters().iter().map(cluster_report).collect(),
-        parameters: allocations(decision, &engine.usage()),
+        parameters: allocations(decision, engine),
         wanted_connections: decision.wanted_connections,
         reason: decision.reason.clone(),
         energy_source: energy_source.to_owned(),
@@ -367,16 +384,18 @@ fn cluster_report(cluster: &Cluster) -> ClusterReport {
     }
 }
 
-fn allocations(decision: &Decision, usage: &[ClusterUse]) -> Vec<AllocationReport> {
-    let used = |classes| usage.iter().find(|u| u.classes == classes);
-    decision
-        .allocations
-        .iter()
-        .map(|allocation| AllocationReport {
+fn allocations(decision: &Decision, engine: &Engine) -> Vec<AllocationReport> {
+    let usage = engine.usage();
+    let used = |classes| usage.iter().find(|u: &&ClusterUse| u.classes == classes);
+    let spare = decision.spare_streams(&engine.clusters(), &engine.limits());
+    let allocations = decision.allocations.iter().zip(spare);
+    allocations
+        .map(|(allocation, spare_streams)| AllocationReport {
             cluster: allocation.classes.to_string(),
             pipelining: allocation.parameters.pipelining,
             parallelism: allocation.parameters.parallelism,
             concurrency: allocation.parameters.concurrency,
+            spare_streams,
             active_files: used(allocation.classes).map_or(0, |u| u.files),
             active_streams: used(allocation.classes).map_or(0, |u| u.streams),
         })

@@ -1,16 +1,18 @@
 //! From what a caller names to a list of files: URLs parsed, listings followed, sizes asked for.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::StatusCode;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
 use pelton_algos::limits::{Jitter, RetryConfig};
 use url::Url;
 
 use crate::catalog::{self, FileSpec, ListingPage, WalkOptions, Walked};
 use crate::client::Input;
-use crate::connection::{GetRequest, Http, shown};
+use crate::connection::{GetRequest, Http, Origin, shown};
 use crate::{Error, ErrorKind, Result, fetch};
 
 /// Listings above this are not read further: a page for people is never that long.
@@ -32,7 +34,7 @@ impl Reader<'_> {
     /// The files that `inputs` mean, each once, with names that do not collide.
     /// What cannot be listed is no reason to leave the rest: it fails alone, unless nothing is left.
     pub(crate) async fn resolve(&self, inputs: Vec<Input>, walk: &WalkOptions) -> Result<Walked> {
-        let mut found = Walked { files: Vec::with_capacity(inputs.len()), failed: Vec::new() };
+        let mut found = Walked::default();
         for input in inputs {
             match input {
                 Input::Text(text) => self.add_url(parse(&text)?, walk, &mut found).await?,
@@ -41,10 +43,12 @@ impl Reader<'_> {
             }
         }
         found.files = catalog::collapse(found.files)?;
-        if found.files.is_empty() && !found.failed.is_empty() {
-            return Err(found.failed.remove(0).1);
+        match (found.files.is_empty(), found.failed.len()) {
+            (true, 0) => nothing_in(&found).map_or(Ok(found), Err),
+            // Nothing is left that could go on.
+            (true, 1) => Err(found.failed.remove(0).1),
+            _ => Ok(found),
         }
-        Ok(found)
     }
 
     async fn add_url(&self, url: Url, walk: &WalkOptions, found: &mut Walked) -> Result<()> {
@@ -52,10 +56,7 @@ impl Reader<'_> {
             let jitter = RefCell::new(Jitter::new(0));
             let root = url.clone();
             match catalog::walk(url, walk, async |page| self.page(page, &jitter).await).await {
-                Ok(listed) => {
-                    found.files.extend(listed.files);
-                    found.failed.extend(listed.failed);
-                }
+                Ok(listed) => found.append(listed),
                 Err(error) => found.failed.push((root, error)),
             }
         } else {
@@ -65,16 +66,26 @@ impl Reader<'_> {
     }
 
     async fn page(&self, url: Url, jitter: &RefCell<Jitter>) -> Result<ListingPage> {
+        self.patiently(self.retry.attempts, jitter, async || self.try_page(&url).await).await
+    }
+
+    /// Asks until there is an answer, or no point in asking again.
+    async fn patiently<T>(
+        &self,
+        attempts: u32,
+        jitter: &RefCell<Jitter>,
+        ask: impl AsyncFn() -> Result<T>,
+    ) -> Result<T> {
         let mut failures = 0;
         loop {
-            let error = match self.try_page(&url).await {
-                Ok(page) => return Ok(page),
+            let error = match ask().await {
+                Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             failures += 1;
             let asked = fetch::asked_pause(&error).unwrap_or_default();
             if !error.kind().is_retryable()
-                || failures >= self.retry.attempts
+                || failures >= attempts
                 || asked > self.retry.longest_retry_after
             {
                 return Err(error);
@@ -103,26 +114,72 @@ impl Reader<'_> {
         Ok(ListingPage { url: response.final_url.clone(), content_type, body: body.into() })
     }
 
-    /// Asks for the size of each file that nothing tells. A server that does not answer leaves it
-    /// unknown: what is wrong shows when the file is fetched.
-    pub(crate) async fn ask_sizes(&self, files: Vec<FileSpec>) -> Vec<FileSpec> {
-        let asked = files.into_iter().map(|mut spec| async move {
-            if spec.size.is_none() {
-                spec.size_hint = self.ask_size(&spec).await.or(spec.size_hint);
+    /// Asks for the size of each file that nothing states exactly. What can't be had is apart.
+    pub(crate) async fn ask_sizes(
+        &self,
+        files: Vec<FileSpec>,
+    ) -> (Vec<FileSpec>, Vec<(FileSpec, Error)>) {
+        let jitter = RefCell::new(Jitter::new(0));
+        let unreachable = RefCell::new(HashSet::new());
+        let asked = files.into_iter().map(async |mut spec| {
+            if spec.size.is_some() {
+                return Ok(spec);
             }
-            spec
+            match self.size_of(&spec, &jitter, &unreachable).await {
+                Ok(size) => spec.size_hint = size.or(spec.size_hint),
+                Err(error) => return Err((spec, error)),
+            }
+            Ok(spec)
         });
-        futures_util::stream::iter(asked).buffered(SIZE_REQUESTS).collect().await
+        let answers: Vec<_> =
+            futures_util::stream::iter(asked).buffered(SIZE_REQUESTS).collect().await;
+        let (mut there, mut failed) = (Vec::with_capacity(answers.len()), Vec::new());
+        for answer in answers {
+            match answer {
+                Ok(spec) => there.push(spec),
+                Err(failure) => failed.push(failure),
+            }
+        }
+        (there, failed)
     }
 
-    async fn ask_size(&self, spec: &FileSpec) -> Option<u64> {
+    /// The size of a file. An origin that can't be reached is waited for once, not for each file.
+    async fn size_of(
+        &self,
+        spec: &FileSpec,
+        jitter: &RefCell<Jitter>,
+        unreachable: &RefCell<HashSet<Origin>>,
+    ) -> Result<Option<u64>> {
+        let origin = Origin::of(&spec.url)?;
+        let attempts = if unreachable.borrow().contains(&origin) { 1 } else { self.retry.attempts };
+        let answer = self.patiently(attempts, jitter, async || self.ask_size(spec).await).await;
+        if let Err(error) = &answer
+            && matches!(error.kind(), ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout)
+        {
+            unreachable.borrow_mut().insert(origin);
+        }
+        answer
+    }
+
+    async fn ask_size(&self, spec: &FileSpec) -> Result<Option<u64>> {
         let mut request = GetRequest::new(spec.url.clone());
         request.headers = fetch::headers(spec);
-        let response = self.in_time(&spec.url, self.http.head(&request)).await.ok()?;
-        if !response.status.is_success() {
-            return None;
+        let response = self.in_time(&spec.url, self.http.head(&request)).await?;
+        if response.status.is_success() {
+            return Ok(content_length(&response.headers));
         }
-        response.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+        // Some servers, and URLs that are signed for GET, refuse HEAD alone.
+        request.range = Some((0, Some(0)));
+        let response = self.in_time(&spec.url, self.http.get(&request)).await?;
+        match response.status {
+            StatusCode::OK => Ok(content_length(&response.headers)),
+            // An empty file has no first byte: both name the whole size after the slash.
+            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
+                let range = response.headers.get(CONTENT_RANGE).and_then(|v| v.to_str().ok());
+                Ok(range.and_then(|range| range.rsplit_once('/')?.1.trim().parse().ok()))
+            }
+            status => Err(fetch::status_error(&spec.url, status, &response.headers)),
+        }
     }
 
     async fn in_time<T>(&self, url: &Url, arrives: impl Future<Output = Result<T>>) -> Result<T> {
@@ -132,6 +189,25 @@ impl Reader<'_> {
             Err(Error::new(ErrorKind::Timeout, message))
         })
     }
+}
+
+/// Why listings that could be read hold nothing to fetch, unless they are just empty.
+fn nothing_in(found: &Walked) -> Option<Error> {
+    let (files, directories) = (found.left_out, found.not_entered);
+    let message = match (&found.root, files, directories) {
+        (Some(root), 1.., _) => {
+            format!("{}: nothing matches: all of its files are left out", shown(root))
+        }
+        (Some(root), 0, 1..) => {
+            format!("{}: no file, only directories: -r goes into them", shown(root))
+        }
+        _ => return None,
+    };
+    Some(Error::new(ErrorKind::NotFound, message))
+}
+
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 fn parse(text: &str) -> Result<Url> {

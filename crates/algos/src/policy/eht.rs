@@ -1,8 +1,14 @@
 //! EHT: the most throughput per joule (papers/001 section IV, Algorithm 3).
 
+mod search;
+
 use std::time::Duration;
 
-use super::{Decision, Observation, Plan, Policy, describe_link, describe_shares, heaviest_first};
+use search::Search;
+
+use super::{
+    Decision, Observation, Plan, Policy, count, describe_link, describe_shares, heaviest_first,
+};
 use crate::cluster::Cluster;
 use crate::energy::Forecast;
 use crate::link::LinkEstimate;
@@ -98,42 +104,12 @@ pub struct Eht {
 enum Phase {
     Undecided,
     Searching(Search),
-    Settled { channels: u32, link: LinkEstimate, searched: bool, why: String },
-}
-
-#[derive(Debug, Clone)]
-struct Search {
-    candidates: Vec<u32>,
-    current: usize,
-    window: Window,
-    best: Option<(u32, f64)>,
-    worse_in_a_row: u32,
-    tried: Vec<(u32, f64)>,
-}
-
-impl Search {
-    /// Efficiency has clearly turned in this direction: goes on below the start, or ends.
-    fn turn(&mut self) {
-        let start = self.candidates[0];
-        let below = (self.current..self.candidates.len()).find(|i| self.candidates[*i] < start);
-        let going_down = self.candidates[self.current - 1] < start;
-        self.current = below.filter(|_| !going_down).unwrap_or(self.candidates.len());
-        self.worse_in_a_row = 0;
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Window {
-    counted_from: Timestamp,
-    ends: Timestamp,
-    start: Option<Totals>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Totals {
-    at: Timestamp,
-    delivered: Bytes,
-    energy: Joules,
+    /// `searched` says what a search has found, if there was one.
+    Settled {
+        channels: u32,
+        link: LinkEstimate,
+        searched: Option<String>,
+    },
 }
 
 impl Default for Eht {
@@ -213,28 +189,6 @@ impl Eht {
         std::iter::once(start).chain(above).chain(below).collect()
     }
 
-    fn window_lengths(&self, link: &LinkEstimate) -> (Duration, Duration) {
-        let ramp = link.rtt * self.config.ramp_rtts;
-        let counted = (link.rtt * self.config.window_rtts).max(self.config.shortest_window);
-        (ramp, counted)
-    }
-
-    fn window(&self, now: Timestamp, link: &LinkEstimate) -> Window {
-        let (ramp, counted) = self.window_lengths(link);
-        Window { counted_from: now + ramp, ends: now + ramp + counted, start: None }
-    }
-
-    /// Equation 1 for `bytes` in `time` with `energy`.
-    fn efficiency(&self, bytes: Bytes, time: Duration, energy: Joules) -> f64 {
-        let seconds = time.as_secs_f64().max(1e-9);
-        let bits = bytes.as_f64() * 8.0;
-        let joules = energy.get().max(1e-9);
-        match self.config.objective {
-            Objective::WholeTransfer => bits * bits / (seconds * joules),
-            Objective::Literal => bits / seconds / joules,
-        }
-    }
-
     /// How long the model expects the transfer to take with `channels`: as long as the link needs
     /// for the bytes, or the channels for the files, or one of them for its longest file. A channel
     /// moves a file at its streams' windows, and needs at least a round trip for it.
@@ -249,47 +203,46 @@ impl Eht {
         let longest = clusters.iter().map(trips).fold(0.0, f64::max) * rtt;
         let all: f64 = clusters.iter().map(|c| c.files as f64 * trips(c)).sum::<f64>() * rtt;
         let by_link = (observation.remaining() / link.bandwidth).as_secs_f64();
-        let seconds = by_link.max(all / f64::from(channels.max(1))).max(longest);
+        let lanes = channels.min(limits.max_files).max(1);
+        let seconds = by_link.max(all / f64::from(lanes)).max(longest);
         // Two round trips pass before the first byte: the handshake and the request.
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4) + link.rtt * 2
     }
 
-    /// The best candidate by the energy model, with its predicted seconds and joules.
-    fn by_model(&self, observation: &Observation<'_>) -> (u32, Duration, Joules) {
+    /// Seconds and joules that the model expects of what is left with `channels`.
+    fn forecast(&self, observation: &Observation<'_>, channels: u32) -> (Duration, Joules) {
         let bytes = observation.remaining();
-        let mut best = (1, Duration::ZERO, Joules::ZERO, f64::MIN);
+        let duration = Self::predicted_duration(observation, channels);
+        let connections = self.decision(observation, channels, "").connections();
+        let forecast = Forecast { bytes, rate: bytes / duration, duration, connections };
+        (duration, observation.energy_model.predict(&forecast))
+    }
+
+    /// The best candidate by the energy model.
+    fn by_model(&self, observation: &Observation<'_>) -> u32 {
+        let mut best = (1, f64::MIN);
         for channels in self.series(observation.limits.max_channels.max(1)) {
-            let duration = Self::predicted_duration(observation, channels);
-            let connections = self.decision(observation, channels, "").connections();
-            let rate = bytes / duration;
-            let energy =
-                observation.energy_model.predict(&Forecast { bytes, rate, duration, connections });
-            let efficiency = self.efficiency(bytes, duration, energy);
-            if efficiency > best.3 {
-                best = (channels, duration, energy, efficiency);
+            let (duration, energy) = self.forecast(observation, channels);
+            let efficiency = self.config.efficiency(observation.remaining(), duration, energy);
+            if efficiency > best.1 {
+                best = (channels, efficiency);
             }
         }
-        (best.0, best.1, best.2)
+        best.0
     }
 
     /// What to do first, or anew after the link changed: go by the model, and measure once the link
     /// and the sizes are known.
     fn begin(&self, now: Timestamp, observation: &Observation<'_>) -> Phase {
-        let (by_model, seconds, joules) = self.by_model(observation);
-        let start = self.config.efficient_channels.unwrap_or(by_model);
-        if let Some(search) = self.affordable_search(now, observation, start) {
-            return Phase::Searching(search);
+        let start = self.config.efficient_channels.unwrap_or_else(|| self.by_model(observation));
+        match self.affordable_search(now, observation, start) {
+            Some(search) => Phase::Searching(search),
+            None => Phase::Settled {
+                channels: start.min(observation.limits.max_channels.max(1)),
+                link: observation.link,
+                searched: None,
+            },
         }
-        let channels = start.min(observation.limits.max_channels.max(1));
-        let cause = match (observation.energy, self.config.efficient_channels) {
-            (_, Some(_)) => "as remembered",
-            (None, _) => "no meter, so by model",
-            _ if observation.is_measured => "too short to search, so by model",
-            _ => "not measured yet, so by model",
-        };
-        let seconds = seconds.as_secs_f64();
-        let why = format!("{cause} {channels} channels: {seconds:.1} s and {joules} expected");
-        Phase::Settled { channels, link: observation.link, searched: false, why }
     }
 
     /// A search from `start` on, if what it measures can still pay.
@@ -300,21 +253,14 @@ impl Eht {
         start: u32,
     ) -> Option<Search> {
         let candidates = self.candidates(start, observation.limits.max_channels.max(1));
-        let (ramp, counted) = self.window_lengths(&observation.link);
+        let (ramp, counted) = self.config.window_lengths(&observation.link);
         let cost = (ramp + counted).as_secs_f64() * candidates.len() as f64;
         let expected = (observation.remaining() / observation.link.bandwidth).as_secs_f64();
         let pays = observation.is_measured
             && observation.energy.is_some()
             && candidates.len() > 1
             && cost <= expected * self.config.search_share;
-        pays.then(|| Search {
-            candidates,
-            current: 0,
-            window: self.window(now, &observation.link),
-            best: None,
-            worse_in_a_row: 0,
-            tried: Vec::new(),
-        })
+        pays.then(|| Search::new(&self.config, candidates, now, &observation.link))
     }
 
     /// Takes note of the present totals, and moves on when a window has ended.
@@ -324,48 +270,27 @@ impl Eht {
         observation: &Observation<'_>,
         mut search: Search,
     ) -> Phase {
-        let totals = Totals {
-            at: now,
-            delivered: observation.delivered,
-            energy: observation.energy.unwrap_or_default(),
-        };
-        if now >= search.window.counted_from && search.window.start.is_none() {
-            search.window.start = Some(totals);
-        }
-        let Some(start) = search.window.start.filter(|_| now >= search.window.ends) else {
-            return Phase::Searching(search);
-        };
-        let channels = search.candidates[search.current];
-        let efficiency = self.efficiency(
-            totals.delivered.saturating_sub(start.delivered),
-            totals.at - start.at,
-            totals.energy.saturating_sub(start.energy),
-        );
-        search.tried.push((channels, efficiency));
-        match search.best {
-            Some((_, best)) if efficiency < best * self.config.clearly_worse => {
-                search.worse_in_a_row += 1;
-            }
-            Some((_, best)) if efficiency <= best => search.worse_in_a_row = 0,
-            _ => {
-                search.best = Some((channels, efficiency));
-                search.worse_in_a_row = 0;
+        match search.on_totals(&self.config, now, observation) {
+            None => Phase::Searching(search),
+            Some((channels, why)) => {
+                Phase::Settled { channels, link: observation.link, searched: Some(why) }
             }
         }
-        search.current += 1;
-        if search.worse_in_a_row >= self.config.patience {
-            search.turn();
-        }
-        if search.current < search.candidates.len() {
-            search.window = self.window(now, &observation.link);
-            return Phase::Searching(search);
-        }
-        let (best, _) = search.best.unwrap_or((channels, efficiency));
-        let tried: Vec<_> =
-            search.tried.iter().map(|(channels, e)| format!("{channels}: {e:.3e}")).collect();
-        let why =
-            format!("searched, {best} channels are best (rate^2/power: {})", tried.join(", "));
-        Phase::Settled { channels: best, link: observation.link, searched: true, why }
+    }
+
+    /// Why `channels`, in words that are true now: the choice of a model is explained anew by what
+    /// is left and known.
+    fn why(&self, observation: &Observation<'_>, channels: u32) -> String {
+        let cause = match (observation.energy, self.config.efficient_channels) {
+            (_, Some(_)) => "as remembered",
+            (None, _) => "no meter, so by model",
+            _ if observation.is_measured => "too short to search, so by model",
+            _ => "not measured yet, so by model",
+        };
+        let (duration, joules) = self.forecast(observation, channels);
+        let seconds = duration.as_secs_f64();
+        let channels = count(channels, "channel");
+        format!("{cause} {channels}: {seconds:.1} s and {joules} expected from here")
     }
 
     fn decision(&self, observation: &Observation<'_>, channels: u32, reason: &str) -> Decision {
@@ -395,180 +320,41 @@ impl Policy for Eht {
             {
                 self.begin(now, observation)
             }
-            Phase::Settled { channels, link, searched: false, why } => {
+            Phase::Settled { channels, link, searched: None } => {
                 match self.affordable_search(now, observation, channels) {
                     Some(search) => Phase::Searching(search),
-                    None => Phase::Settled { channels, link, searched: false, why },
+                    None => Phase::Settled { channels, link, searched: None },
                 }
             }
             settled @ Phase::Settled { .. } => settled,
         };
         let link = describe_link(&observation.link);
-        let (channels, reason) = match &self.phase {
-            Phase::Searching(search) => {
-                let channels = search.candidates[search.current].min(most);
-                let step =
-                    format!("window {} of at most {}", search.current + 1, search.candidates.len());
-                (
-                    channels,
-                    format!("throughput per joule: {link}, trying {channels} channels ({step})"),
-                )
+        let (channels, why) = match &self.phase {
+            Phase::Searching(search) => (search.channels().min(most), search.step()),
+            Phase::Settled { channels, searched: Some(why), .. } => {
+                (*channels.min(&most), why.clone())
             }
-            Phase::Settled { channels, why, .. } => {
-                (*channels.min(&most), format!("throughput per joule: {link}, {why}"))
+            Phase::Settled { channels, .. } => {
+                let channels = *channels.min(&most);
+                (channels, self.why(observation, channels))
             }
-            Phase::Undecided => (most, format!("throughput per joule: {link}")),
+            Phase::Undecided => (most, self.why(observation, most)),
         };
-        self.decision(observation, channels, &reason)
+        self.decision(observation, channels, &format!("throughput per joule: {link}, {why}"))
     }
 
     /// What a search has measured to be best stays; what a model predicted may prove too few.
     fn allows_growth(&self) -> bool {
-        matches!(self.phase, Phase::Settled { searched: false, .. })
+        matches!(self.phase, Phase::Settled { searched: None, .. })
     }
 
     fn next_timeout(&self) -> Option<Timestamp> {
         match &self.phase {
-            Phase::Searching(Search { window, .. }) if window.start.is_none() => {
-                Some(window.counted_from)
-            }
-            Phase::Searching(Search { window, .. }) => Some(window.ends),
+            Phase::Searching(search) => Some(search.next_timeout()),
             _ => None,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::energy::ConstantPower;
-    use crate::params::tests::{worked_clusters, worked_limits, worked_link};
-    use crate::units::BitRate;
-
-    #[test]
-    fn weights_and_channels_of_the_worked_example() {
-        let eht = Eht::default();
-        let rounded: Vec<_> =
-            eht.weights(&worked_clusters()).iter().map(|w| (w * 1000.0).round() / 1000.0).collect();
-        assert_eq!(rounded, [0.612, 0.357, 0.031]);
-        // 9, 5, and a floor of 0.49 lifted to 1; the sixteenth goes to the heaviest.
-        assert_eq!(eht.shares(&worked_clusters(), 16), [10, 5, 1]);
-        assert_eq!(eht.shares(&worked_clusters(), 2), [1, 1, 0]);
-    }
-
-    fn observation<'a>(clusters: &'a [Cluster], model: &'a ConstantPower) -> Observation<'a> {
-        Observation {
-            link: worked_link(),
-            clusters,
-            limits: worked_limits(),
-            is_measured: true,
-            delivered: Bytes::ZERO,
-            energy: Some(Joules::ZERO),
-            energy_model: model,
-        }
-    }
-
-    /// Drives a search in virtual time with the given goodput and power a number of channels.
-    fn search(
-        eht: &mut Eht,
-        goodput: impl Fn(u32) -> BitRate,
-        watts: impl Fn(u32) -> f64,
-    ) -> Vec<u32> {
-        let clusters =
-            [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
-        let model = ConstantPower::default();
-        let mut seen = observation(&clusters, &model);
-        let mut tried = Vec::new();
-        let mut now = Timestamp::START;
-        for _ in 0..100 {
-            let channels = eht.decide(now, &seen).channels();
-            if tried.last() != Some(&channels) {
-                tried.push(channels);
-            }
-            let Some(next) = eht.next_timeout() else { return tried };
-            let step = next - now;
-            seen.delivered += goodput(channels) * step;
-            seen.energy =
-                seen.energy.map(|e| e + Joules::new(watts(channels) * step.as_secs_f64()));
-            now = next;
-        }
-        panic!("the search does not end");
-    }
-
-    #[test]
-    fn the_search_finds_the_knee_and_stops_early() {
-        // Throughput saturates at 7 channels, each channel costs power.
-        let goodput = |channels: u32| BitRate::from_mbps(7.0 * f64::from(channels.min(7)));
-        let watts = |channels: u32| 1.0 + 0.3 * f64::from(channels);
-        for (start, expected) in [
-            (1, vec![1, 4, 7, 10, 13, 7]),
-            (4, vec![4, 7, 10, 13, 1, 7]),
-            (13, vec![13, 16, 10, 7, 4, 1, 7]),
-        ] {
-            let config = EhtConfig { efficient_channels: Some(start), ..EhtConfig::default() };
-            let mut eht = Eht::new(config);
-            assert_eq!(search(&mut eht, goodput, watts), expected, "from {start}");
-            assert_eq!(eht.efficient_channels(), Some(7));
-        }
-    }
-
-    #[test]
-    fn nothing_is_searched_before_anything_is_measured() {
-        let clusters =
-            [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
-        let model = ConstantPower::default();
-        let mut seen = observation(&clusters, &model);
-        seen.is_measured = false;
-        let mut eht = Eht::default();
-        let decision = eht.decide(Timestamp::START, &seen);
-        assert!(decision.reason.contains("not measured yet"), "{}", decision.reason);
-        seen.is_measured = true;
-        let decision = eht.decide(Timestamp::from_millis(2_000), &seen);
-        assert!(decision.reason.contains("trying"), "{}", decision.reason);
-    }
-
-    #[test]
-    fn a_remembered_value_starts_the_search() {
-        let config = EhtConfig { efficient_channels: Some(9), ..EhtConfig::default() };
-        let mut eht = Eht::new(config);
-        let tried = search(&mut eht, |_| BitRate::from_mbps(10.0), f64::from);
-        assert_eq!(tried[0], 9);
-        assert_eq!(eht.efficient_channels(), Some(1));
-    }
-
-    #[test]
-    fn a_short_transfer_goes_by_the_model() {
-        let clusters = worked_clusters();
-        let model = ConstantPower::default();
-        let mut eht = Eht::default();
-        let decision = eht.decide(Timestamp::START, &observation(&clusters, &model));
-        assert!(decision.reason.contains("too short to search"), "{}", decision.reason);
-        assert_eq!(eht.next_timeout(), None);
-        assert!(eht.efficient_channels().is_some());
-    }
-
-    #[test]
-    fn the_literal_objective_prefers_fewer_joules_to_less_time() {
-        let goodput = |channels: u32| BitRate::from_mbps(10.0 + f64::from(channels));
-        let watts = |channels: u32| 1.0 + 0.2 * f64::from(channels);
-        let mut whole = Eht::default();
-        search(&mut whole, goodput, watts);
-        let mut literal =
-            Eht::new(EhtConfig { objective: Objective::Literal, ..EhtConfig::default() });
-        search(&mut literal, goodput, watts);
-        assert!(literal.efficient_channels() < whole.efficient_channels());
-    }
-
-    #[test]
-    fn a_changed_link_is_searched_again() {
-        let mut eht = Eht::default();
-        search(&mut eht, |_| BitRate::from_mbps(10.0), |_| 1.0);
-        let clusters =
-            [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
-        let model = ConstantPower::default();
-        let mut seen = observation(&clusters, &model);
-        seen.link.bandwidth = BitRate::from_mbps(10.0);
-        let decision = eht.decide(Timestamp::from_millis(60_000), &seen);
-        assert!(decision.reason.contains("trying"), "{}", decision.reason);
-    }
-}
+mod tests;

@@ -56,11 +56,9 @@ impl Policy for Fixed {
             reason = format!("{reason}; {wanted_connections} connections wanted, {budget} allowed");
         }
         Decision {
-            allocations,
             wanted_connections,
             max_channels: concurrency,
-            surplus_channels: 0,
-            reason,
+            ..Decision::new(allocations, reason)
         }
     }
 

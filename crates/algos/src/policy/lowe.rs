@@ -17,7 +17,8 @@ impl LowE {
     /// Channels a cluster, and what was available before each took its own.
     fn shares(observation: &Observation<'_>) -> (Vec<u32>, Vec<u32>) {
         let Observation { clusters, link, limits, .. } = observation;
-        let channels = limits.max_channels;
+        // It wants no more streams than its formulas give, so lanes are all that channels are for.
+        let channels = limits.max_channels.min(limits.max_files);
         let mut shares = vec![0; clusters.len()];
         let mut left = vec![channels];
         if (channels as usize) < clusters.len() {
@@ -48,20 +49,16 @@ impl Policy for LowE {
 
     fn decide(&mut self, _now: Timestamp, observation: &Observation<'_>) -> Decision {
         let (shares, left) = Self::shares(observation);
+        let channels = left[0];
         let left: Vec<_> = left.iter().map(u32::to_string).collect();
         let reason = format!(
-            "least energy: {} asks for {} of {} channels (left {})",
+            "least energy: {} asks for {} of {channels} channels (left {})",
             describe_link(&observation.link),
             describe_shares(observation.clusters, &shares),
-            observation.limits.max_channels,
             left.join(" -> "),
         );
         let small_to_large: Vec<usize> = (0..observation.clusters.len()).collect();
         let priority = heaviest_first(observation.clusters);
-        Plan::new(observation, shares, observation.limits.max_channels).finish(
-            reason,
-            &small_to_large,
-            &priority,
-        )
+        Plan::new(observation, shares, channels).finish(reason, &small_to_large, &priority)
     }
 }

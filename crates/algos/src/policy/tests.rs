@@ -78,6 +78,52 @@ fn surplus_without_any_file_stays_as_range_streams() {
     );
 }
 
+#[test]
+fn a_ceiling_on_files_leaves_the_streams_of_one_file() {
+    let clusters = [Cluster::new(SizeClass::Large, 1, Bytes(24_000_000))];
+    let free = Hat.decide(Timestamp::START, &observe(&clusters, worked_limits()));
+    let one_file = Limits { max_files: 1, ..worked_limits() };
+    let bounded = Hat.decide(Timestamp::START, &observe(&clusters, one_file));
+    assert_eq!(bounded, free);
+
+    let clusters = worked_clusters();
+    let bounded = Hat.decide(Timestamp::START, &observe(&clusters, one_file));
+    assert_eq!(lanes(&bounded), [0, 0, 1]);
+    assert_eq!(bounded.allocations[2].parameters.parallelism, 20);
+    assert_eq!(bounded.surplus_channels, 15);
+    assert!(bounded.reason.contains("1 file at once allowed; 15 spare"), "{}", bounded.reason);
+    for mut policy in policies().into_iter().filter(|policy| policy.name() != "fixed") {
+        for max_files in [1, 2, 5] {
+            let limits = Limits { max_files, ..worked_limits() };
+            let decision = policy.decide(Timestamp::START, &observe(&clusters, limits));
+            assert!(decision.channels() <= max_files, "{policy:?}: {decision:?}");
+        }
+    }
+}
+
+#[test]
+fn spare_streams_keep_to_the_split_floor_and_to_every_ceiling() {
+    let clusters = [Cluster::new(SizeClass::Large, 1, Bytes(24_000_000))];
+    let streams = |limits: Limits| {
+        let decision = Hat.decide(Timestamp::START, &observe(&clusters, limits));
+        decision.spare_streams(&clusters, &limits)[0]
+    };
+    assert_eq!(streams(worked_limits()), 15);
+    assert_eq!(streams(Limits { max_connections: 22, ..worked_limits() }), 2);
+    assert_eq!(streams(Limits { max_streams_per_file: 21, ..worked_limits() }), 1);
+    let floor = Bytes(24_000_000 / 23);
+    assert_eq!(streams(Limits { split_floor: floor, ..worked_limits() }), 3);
+}
+
+#[test]
+fn connections_are_counted_as_they_are_when_the_budget_binds() {
+    let clusters = worked_clusters();
+    let limits = Limits { max_connections: 64, ..worked_limits() };
+    let hat = Hat.decide(Timestamp::START, &observe(&clusters, limits));
+    assert_eq!(hat.wanted_connections, 80, "before the surplus passes on");
+    assert!(hat.reason.contains("135 connections wanted, 64 allowed"), "{}", hat.reason);
+}
+
 fn policies() -> Vec<Box<dyn Policy>> {
     vec![
         Box::new(LowE),
@@ -111,9 +157,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_limits()(channels in 1u32..100, streams in 1u32..64, connections in 1u32..300) -> Limits {
+    fn any_limits()(
+        channels in 1u32..100, files in 1u32..40, streams in 1u32..64, connections in 1u32..300
+    ) -> Limits {
         Limits {
             max_channels: channels,
+            max_files: files,
             max_streams_per_file: streams,
             max_connections: connections,
             ..Limits::default()
@@ -140,6 +189,10 @@ proptest! {
                 prop_assert!(!decision.reason.is_empty());
                 if policy.name() != "fixed" {
                     prop_assert!(decision.channels() <= limits.max_channels, "{policy:?} {decision:?}");
+                    prop_assert!(decision.channels() <= limits.max_files, "{policy:?} {decision:?}");
+                    let spare: u32 = decision.spare_streams(&clusters, &limits).iter().sum();
+                    prop_assert!(spare <= decision.surplus_channels);
+                    prop_assert!(spare == 0 || decision.connections() + spare <= limits.max_connections);
                     for (allocation, cluster) in decision.allocations.iter().zip(&clusters) {
                         prop_assert!(allocation.parameters.parallelism <= limits.max_streams_per_file);
                         prop_assert!(u64::from(allocation.parameters.concurrency) <= cluster.files);

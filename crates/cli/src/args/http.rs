@@ -50,16 +50,16 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key: Option<PathBuf>,
     /// Use IPv4 only.
-    #[arg(short = '4', long, overrides_with = "ipv6")]
+    #[arg(short = '4', long)]
     pub(crate) ipv4: bool,
     /// Use IPv6 only.
     #[arg(short = '6', long)]
     pub(crate) ipv6: bool,
     /// Speak HTTP/1.1 only.
-    #[arg(long = "http1.1", overrides_with_all = ["http2", "http2_prior_knowledge"])]
+    #[arg(long = "http1.1")]
     pub(crate) http1: bool,
     /// Speak HTTP/2 over TLS; in cleartext HTTP/1.1.
-    #[arg(long, overrides_with = "http2_prior_knowledge")]
+    #[arg(long)]
     pub(crate) http2: bool,
     /// Speak HTTP/2 without asking, in cleartext too.
     #[arg(long)]

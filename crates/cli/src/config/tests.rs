@@ -65,6 +65,19 @@ fn precedence_holds_between_flags_that_exclude_each_other() {
 }
 
 #[test]
+fn what_one_source_sets_must_not_contradict_itself() {
+    let refused = refused(&[], "http2 = true\n'http1.1' = true");
+    assert!(refused.starts_with(&format!("{FILE}: http1.1 and {FILE}: http2 contradict")));
+    let both = &[("PELTON_IPV4", "1"), ("PELTON_IPV6", "1")];
+    assert!(self::refused(both, "").starts_with("PELTON_IPV4 and PELTON_IPV6 contradict"));
+    let args = get(&[], &[("PELTON_IPV4", "1")], "ipv6 = true");
+    assert!(args.http.ipv4 && !args.http.ipv6);
+    let args = get(&["--http1.1"], &[("PELTON_HTTP2", "no")], "http2-prior-knowledge = true");
+    assert!(args.http.http1 && !args.http.http2 && !args.http.http2_prior_knowledge);
+    assert!(get(&["--depth", "2"], &[], "recursive = true").walk.recursive);
+}
+
+#[test]
 fn every_kind_of_value_can_stand_in_the_file() {
     let file = "json = true\nfsync = false\nverbose = 2\nheader = ['A: 1', 'B: 2']\n\
                 split = 4\nretry-wait = 0.5\nnetrc = true\nhttp2-prior-knowledge = true\n";

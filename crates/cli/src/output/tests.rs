@@ -48,6 +48,7 @@ fn totals() -> Summary {
         retries: 1,
         cpu_s: 0.4,
         exit_code: 0,
+        error: None,
     }
 }
 
@@ -98,6 +99,7 @@ fn files_and_decisions_are_told_in_a_line() {
         pipelining: 1,
         parallelism: 1,
         concurrency: 9,
+        spare_streams: 0,
         active_files: 0,
         active_streams: 0,
     };
@@ -146,4 +148,23 @@ fn a_plan_says_what_and_why() {
 fn times_are_short() {
     assert_eq!(span(4.208), "4.21 s");
     assert_eq!(span(3_725.2), "1h 2m 5s");
+}
+
+#[test]
+fn spare_channels_are_shown_as_the_streams_that_they_become() {
+    let of = |concurrency, parallelism, spare_streams| {
+        let (cluster, pipelining) = ("large".to_owned(), 1);
+        allocation(&AllocationReport {
+            cluster,
+            pipelining,
+            parallelism,
+            concurrency,
+            spare_streams,
+            active_files: 0,
+            active_streams: 0,
+        })
+    };
+    assert_eq!(of(1, 1, 15), "large: 1 file x 16 streams");
+    assert_eq!(of(3, 2, 7), "large: 3 files x 2 streams + 7");
+    assert_eq!(of(3, 2, 0), "large: 3 files x 2 streams");
 }

@@ -46,7 +46,11 @@ fn bad_values_are_usage_errors_that_say_how_to_write_it() {
         ("--policy=fast", "lowe, hat, eht, fixed"),
         ("--power-meter=sun", "scpi:HOST:PORT or model"),
         ("--radio=5g", "none, wifi, lte"),
-        ("--max-concurrent-downloads=0", "0"),
+        ("--max-concurrent-downloads=0", "from 1 to"),
+        ("-s0", "from 1 to"),
+        ("-x0", "from 1 to"),
+        ("--max-total-connections=0", "from 1 to"),
+        ("--depth=0", "from 1 to"),
     ] {
         let run = pelton(&["get", flag, "http://127.0.0.1:9/x"]);
         assert_eq!(run.code, 2, "{flag}");
@@ -75,6 +79,26 @@ fn a_bad_line_of_an_input_file_is_named() {
 }
 
 #[test]
+fn a_list_that_is_not_utf_8_or_empty_is_named() {
+    let run = Run::new();
+    let list = run.folder().join("list");
+    for (bytes, expected) in [
+        (&b"http://127.0.0.1:9/a\n\nhttp://127.0.0.1:9/\xe9\n"[..], "list: line 3: not UTF-8"),
+        (b"\xff\xfeh\0", "list: line 1: not UTF-8"),
+        (b"", "list: the list names no file"),
+        (b"# nothing yet\n\n", "list: the list names no file"),
+        (b"{\"files\": []}", "list: the list names no file"),
+    ] {
+        std::fs::write(&list, bytes).unwrap();
+        let told = run.pelton(&["get", "-i", "list"]);
+        assert_eq!(told.code, 2, "{}", told.stderr);
+        assert!(told.stderr.starts_with(&format!("pelton: {expected}")), "{}", told.stderr);
+    }
+    let told = Run::new().pelton(&["get", "-i", "-"]);
+    assert_eq!(told.stderr, "pelton: standard input: the list names no file\n");
+}
+
+#[test]
 fn a_missing_input_file_is_a_file_error() {
     let run = pelton(&["get", "-i", "nowhere/urls"]);
     assert_eq!(run.code, 17);
@@ -88,10 +112,22 @@ fn flags_that_contradict_are_refused() {
         (&["-o", "x", "http://127.0.0.1:9/y"], "for one URL"),
         (&["--key", "k.pem"], "--cert"),
         (&["--include", "a{"], "a{"),
+        (&["--http2", "--http1.1"], "--http1.1 and --http2 contradict each other"),
+        (&["--http2-prior-knowledge", "--http1.1"], "--http1.1 and --http2-prior-knowledge"),
+        (&["--http2-prior-knowledge", "--http2"], "--http2 and --http2-prior-knowledge"),
+        (&["--polite", "-x", "4"], "--polite and --max-connection-per-server"),
+        (&["-4", "-6"], "--ipv4 and --ipv6"),
+        (&["-c", "--no-continue"], "--continue and --no-continue"),
+        (&["-q", "-v"], "--quiet and --verbose"),
+        (&["--depth", "2"], "--depth means nothing without --recursive"),
+        (&["--base-url", "http://127.0.0.1:9/"], "--base-url means nothing without --input-file"),
+        (&["-o", "new/"], "-d new/"),
+        (&["-o", "."], "-d ."),
     ] {
         let run = pelton(&[&["get", "http://127.0.0.1:9/x"], flags].concat());
         assert_eq!(run.code, 2, "{flags:?}");
         assert!(run.stderr.contains(hint), "{flags:?} gave: {}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{flags:?} gave: {}", run.stderr);
     }
 }
 
@@ -103,6 +139,20 @@ fn the_file_of_settings_is_read_and_its_mistakes_are_named() {
     let run = Run::new().variable("PELTON_POLICY", "fast").pelton(&["get", "http://127.0.0.1:9/x"]);
     assert_eq!(run.code, 2);
     assert!(run.stderr.starts_with("pelton: PELTON_POLICY: invalid value 'fast'"));
+}
+
+#[test]
+fn a_mistake_in_the_settings_breaks_no_help() {
+    let run = Run::new().settings("polcy = ").variable("PELTON_POLICY", "fast");
+    for arguments in
+        [&["man"][..], &["man", "get"], &["completions", "bash"], &["--help"], &["get", "--help"]]
+    {
+        let told = run.pelton(arguments);
+        assert_eq!(told.code, 0, "{arguments:?}: {}", told.stderr);
+        assert!(told.stdout.contains("pelton"), "{arguments:?}");
+    }
+    assert_eq!(run.pelton(&["--version"]).code, 0);
+    assert_eq!(run.pelton(&["list", "http://127.0.0.1:9/x"]).code, 2);
 }
 
 #[test]

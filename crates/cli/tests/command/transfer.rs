@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use pelton_core::catalog::{Digest, DigestAlgorithm};
 use pelton_core::digest::hash_file;
@@ -284,12 +284,103 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_is_gone_ends_the_run() {
-    let (origin, run) = (origin(), Run::new());
-    let mut command = run.command(&["get", "--json", &origin.url("/d/a.bin")]);
-    let mut child = command.stdin(Stdio::null()).spawn().unwrap();
-    drop(child.stdout.take());
+fn a_reader_that_has_seen_enough_stops_the_run_quietly_and_parts_are_kept() {
+    let slow = OriginBehaviour {
+        rate_per_connection: Some(pelton_algos::units::BitRate::from_mbps(4.0)),
+        ..OriginBehaviour::default()
+    };
+    let (origin, run) = (behaving("/d/sub/c.bin", slow), Run::new());
+    let url = origin.url("/d/sub/c.bin");
+    let mut child = run.command(&["get", "--json", "-s", "1", &url]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_under_way = |line: String| line.contains(r#""event":"progress""#);
+    assert!(lines.by_ref().any(|line| is_under_way(line.unwrap())), "it ended by itself");
+    drop(lines);
     let told = said(child.wait_with_output().unwrap());
-    assert_eq!(told.code, 17, "{}", told.stderr);
-    assert!(told.stderr.contains("standard output"), "{}", told.stderr);
+    assert_eq!((told.code, told.stderr.as_str()), (130, ""));
+    assert!(run.folder().join("c.bin.part").exists());
+    assert!(run.folder().join("c.bin.part.state").exists());
+    // Nobody to tell on either side: no panic.
+    let mut child = run.command(&["get", "--json", &origin.url("/d/none")]).spawn().unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    let code = child.wait().unwrap().code();
+    assert!(code == Some(3) || code == Some(130), "{code:?}");
+}
+
+#[test]
+fn a_run_that_cannot_begin_says_so_in_json_and_in_its_report() {
+    let (origin, run) = (origin(), Run::new());
+    let none = origin.url("/none/");
+    for (arguments, code) in [
+        (&["example.org"][..], 2),
+        (&["-i", "nowhere"], 17),
+        (&["http://host.invalid/", "--tries=1"], 6),
+        (&[none.as_str()], 3),
+        (&[none.as_str(), "--dry-run"], 3),
+        (&["http://127.0.0.1:9/x", "--log", "no/such/dir/log"], 17),
+    ] {
+        let flags = ["get", "--json", "--report", "run.json"];
+        let told = run.pelton(&[&flags, arguments].concat());
+        assert_eq!(told.code, code, "{arguments:?}: {}", told.stderr);
+        let events = events(&told.stdout);
+        assert_eq!(events.len(), 1, "{arguments:?}: {events:?}");
+        assert_eq!(events[0]["event"], "summary");
+        assert_eq!(events[0]["exit_code"], code);
+        let message = events[0]["error"]["message"].as_str().unwrap();
+        assert_eq!(told.stderr, format!("pelton: {message}\n"));
+        let report = fs::read(run.folder().join("run.json")).unwrap();
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["summary"]["exit_code"], code);
+    }
+}
+
+#[test]
+fn a_report_or_log_that_cannot_be_written_is_found_before_the_first_byte() {
+    let (origin, run) = (origin(), Run::new());
+    for (flag, path) in [("--report", "no/run.json"), ("--log", "no/run.log")] {
+        let told = run.pelton(&["get", &origin.url("/d/b.txt"), flag, path]);
+        assert_eq!(told.code, 17, "{}", told.stderr);
+        assert!(told.stderr.starts_with(&format!("pelton: {path}: ")), "{}", told.stderr);
+    }
+    assert_eq!(origin.requests(), 0);
+    assert!(!run.folder().join("b.txt").exists());
+}
+
+#[test]
+fn a_dry_run_has_a_summary_and_a_report() {
+    let (origin, run) = (origin(), Run::new());
+    let (there, none) = (origin.url("/d/a.bin"), origin.url("/d/none"));
+    let flags = ["get", "--dry-run", "--json", "--report", "plan.json"];
+    let told = run.pelton(&[&flags, &[there.as_str()][..]].concat());
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+    let kinds = |events: &[Value]| -> Vec<String> {
+        events.iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect()
+    };
+    let found = events(&told.stdout);
+    assert_eq!(kinds(&found), ["plan", "summary"]);
+    assert_eq!((&found[1]["files"], &found[1]["files_done"]), (&1.into(), &0.into()));
+    let report = fs::read(run.folder().join("plan.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["plan"]["bytes"], 300_000);
+    let told = run.pelton(&[&flags, &[there.as_str(), none.as_str()][..]].concat());
+    assert_eq!(told.code, 3);
+    assert!(told.stderr.starts_with("1 of 2 files failed:\n  none  "), "{}", told.stderr);
+    assert_eq!(kinds(&events(&told.stdout)), ["file", "plan", "summary"]);
+}
+
+#[test]
+fn a_list_names_what_is_not_there_and_shows_the_rest() {
+    let (origin, run) = (origin(), Run::new());
+    let (there, none) = (origin.url("/d/b.txt"), origin.url("/d/none"));
+    let told = run.pelton(&["list", &none, &there]);
+    assert_eq!((told.code, told.stdout.as_str()), (3, "  12.0 kB  b.txt\n"));
+    let expected = format!("1 of 2 files failed:\n  none  {none}: HTTP 404 Not Found");
+    assert!(told.stderr.contains(&expected), "{}", told.stderr);
+    let told = run.pelton(&["list", "--json", &none, &there]);
+    let found = events(&told.stdout);
+    assert_eq!((told.code, found.len()), (3, 2));
+    assert_eq!(found[1]["error"]["kind"], "not_found");
+    let told = run.pelton(&["list", &origin.url("/d/"), "--include", "*.csv"]);
+    assert_eq!(told.code, 3);
+    assert!(told.stderr.contains("nothing matches"), "{}", told.stderr);
 }

@@ -97,6 +97,23 @@ pub struct Walked {
     pub files: Vec<FileSpec>,
     /// Directories below the root whose listings could not be read: what they hold is not known.
     pub failed: Vec<(Url, Error)>,
+    /// The listing where the walk began; of several walks, the first.
+    pub root: Option<Url>,
+    /// Files that `include` and `exclude` left out.
+    pub left_out: u64,
+    /// Directories that were not read because the walk was not `recursive`.
+    pub not_entered: u64,
+}
+
+impl Walked {
+    /// Adds what another walk has found.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.failed.extend(other.failed);
+        self.root = self.root.take().or(other.root);
+        self.left_out += other.left_out;
+        self.not_entered += other.not_entered;
+    }
 }
 
 /// The files below the listing at `root`, named by their path below it. `fetch` gets a page.
@@ -112,11 +129,12 @@ where
     F: AsyncFn(Url) -> Result<ListingPage>,
 {
     let fetch = &fetch;
+    let start = root.clone();
     let mut walk = Walk {
         options,
         seen: HashSet::from([root.clone()]),
         next_level: vec![Directory { url: root, path: String::new() }],
-        found: Walked::default(),
+        found: Walked { root: Some(start), ..Walked::default() },
     };
     for level in 1.. {
         let directories = mem::take(&mut walk.next_level);
@@ -166,12 +184,15 @@ impl Walk<'_> {
             } else if self.options.takes_file(&path) {
                 let spec = FileSpec::with_name(entry.url, path)?;
                 self.found.files.push(FileSpec { size_hint: entry.size_hint, ..spec });
+            } else {
+                self.found.left_out += 1;
             }
         }
         Ok(())
     }
 
     fn note_directory(&mut self, level: u32, url: Url, path: String) {
+        self.found.not_entered += u64::from(!self.options.recursive);
         let wanted = self.options.reads_below(level) && !self.options.exclude.matches(&path);
         if wanted && self.seen.insert(url.clone()) {
             self.next_level.push(Directory { url, path: path + "/" });

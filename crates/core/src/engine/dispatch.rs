@@ -44,11 +44,10 @@ impl Engine {
     /// Takes the next waiting file of `classes`, larger ones first, into transfer: from the origin
     /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
-        let most_files = self.config.limits.max_files.map_or(usize::MAX, |most| most as usize);
         // Files in transfer without a stream will have one in a moment.
         let opening = self.idle.len() as u32;
         let total = self.config.limits.max_connections;
-        if self.active.len() >= most_files || opening + self.connections_in_use() >= total {
+        if self.has_most_files() || opening + self.connections_in_use() >= total {
             return false;
         }
         let next =
@@ -74,6 +73,11 @@ impl Engine {
         true
     }
 
+    /// As many files are in transfer as the user allows.
+    fn has_most_files(&self) -> bool {
+        self.config.limits.max_files.is_some_and(|most| self.active.len() >= most as usize)
+    }
+
     /// Every file in transfer gets a stream, then the range streams of its cluster; spare channels
     /// without files become further streams of the file with the most left to do for each of its
     /// streams.
@@ -97,7 +101,8 @@ impl Engine {
         }
         let channels = decision.channels() + decision.surplus_channels;
         let without_file = channels.saturating_sub(self.active.len() as u32);
-        let spare = if self.waiting.is_empty() { without_file } else { 0 };
+        let no_more_files = self.waiting.is_empty() || self.has_most_files();
+        let spare = if no_more_files { without_file } else { 0 };
         if spare == 0 && allocations.iter().all(|a| a.parameters.parallelism <= 1) {
             return;
         }

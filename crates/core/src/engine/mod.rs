@@ -24,6 +24,7 @@ use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
 use pelton_algos::limits::{Jitter, LaneGrowth, OriginBudget};
 use pelton_algos::link::{LinkEstimate, LinkEstimator};
+use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
@@ -118,6 +119,8 @@ pub struct Engine {
     origin_ids: HashMap<Origin, OriginId>,
 
     decision: Option<Decision>,
+    /// The decision that the driver was told of last: when, and what it dealt.
+    announced: Option<(Timestamp, Vec<Allocation>)>,
     /// Lanes of each allocation of the decision: see [`Engine::widened_lanes`].
     lanes: Vec<u32>,
     /// What the present decision was made for.
@@ -168,6 +171,7 @@ impl Engine {
             origins: Vec::new(),
             origin_ids: HashMap::new(),
             decision: None,
+            announced: None,
             lanes: Vec::new(),
             decided_for: None,
             redecide: true,
@@ -213,6 +217,7 @@ impl Engine {
         }
         self.wake_delayed(now);
         self.decide_if_due(now);
+        self.announce(now);
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }

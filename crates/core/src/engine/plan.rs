@@ -21,6 +21,9 @@ const IDLE: Duration = Duration::from_millis(100);
 /// The least time over which growth of lanes is judged.
 const SETTLE: Duration = Duration::from_millis(150);
 
+/// Decisions are told at most so often. Where files of many sizes end, work is dealt anew with each.
+const ANNOUNCED: Duration = Duration::from_millis(250);
+
 /// Files and streams of one cluster in transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClusterUse {
@@ -86,10 +89,8 @@ impl Engine {
             if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
         let max_connections = user.max_connections.min(capacity).max(1);
         Limits {
-            max_channels: DEFAULT_CHANNELS
-                .min(max_connections)
-                .min(user.max_files.unwrap_or(u32::MAX))
-                .max(1),
+            max_channels: DEFAULT_CHANNELS.min(max_connections).max(1),
+            max_files: user.max_files.unwrap_or(u32::MAX),
             max_streams_per_file: user.max_streams_per_file.unwrap_or(u32::MAX).max(1),
             max_connections,
             split_floor: self.split_floor(),
@@ -177,20 +178,33 @@ impl Engine {
         };
         let decision = self.policy.decide(now, &observation);
         self.decided_for = Some(link);
-        let files_wait = !self.waiting.is_empty();
-        let news = self.decision.as_ref().is_none_or(|b| is_news(b, &decision, files_wait));
-        if news {
-            self.actions.push(Action::Decided(decision.clone()));
-        }
         self.refill = true;
         self.lanes = self.widened_lanes(&decision, &clusters);
         self.decision = Some(decision);
         self.announce_connections();
     }
 
+    /// Tells the driver of the present decision if it deals lanes or streams in another way than
+    /// the one that was told last, and that was not just now.
+    pub(super) fn announce(&mut self, now: Timestamp) {
+        let Some(decision) = self.decision.as_ref().filter(|_| self.may_decide()) else { return };
+        let waits = |classes: Classes| {
+            let mut classes = SizeClass::ALL.into_iter().filter(|class| classes.contains(*class));
+            classes.any(|class| self.waiting.count(class).files > 0)
+        };
+        let is_due = self.announced.as_ref().is_none_or(|(at, told)| {
+            now.saturating_since(*at) >= ANNOUNCED && is_news(told, &decision.allocations, waits)
+        });
+        if is_due {
+            self.announced = Some((now, decision.allocations.clone()));
+            self.actions.push(Action::Decided(decision.clone()));
+        }
+    }
+
     /// Lanes over all clusters that growth may reach.
     fn most_lanes(&self) -> u32 {
-        self.limits().max_connections.min(self.config.limits.max_files.unwrap_or(u32::MAX))
+        let limits = self.limits();
+        limits.max_connections.min(limits.max_files)
     }
 
     /// Lanes of each allocation, as often as growth says. Where files are too small for the range streams that were planned
@@ -199,6 +213,7 @@ impl Engine {
         let (link, limits) = (self.link.estimate(), self.limits());
         let factor = self.growth.factor();
         let most = if factor == 1 { decision.max_channels } else { self.most_lanes() };
+        let most = most.min(limits.max_files);
         let mut spare = most.saturating_sub(decision.channels());
         let widen = |allocation: &Allocation| {
             let planned = allocation.parameters;
@@ -269,16 +284,19 @@ impl Engine {
     }
 }
 
-/// Whether `now` deals lanes or streams in another way than `before`. Pipelining follows the mean
-/// size of what is left and moves with every file; and with no file waiting, lanes only end.
-fn is_news(before: &Decision, now: &Decision, files_wait: bool) -> bool {
-    let paired = before.allocations.iter().zip(&now.allocations);
-    let alike = before.allocations.len() == now.allocations.len()
-        && paired.into_iter().all(|(a, b)| {
-            let lanes = (a.parameters.concurrency, b.parameters.concurrency);
-            a.classes == b.classes
-                && a.parameters.parallelism == b.parameters.parallelism
-                && (lanes.0 == lanes.1 || !files_wait && lanes.1 < lanes.0)
-        });
-    !alike
+/// Whether `now` deals lanes or streams in another way than `before`. Lanes are dealt to files that
+/// wait: those of a cluster without any only end, and a cluster that consists of a few files in
+/// transfer comes and goes with them. Pipelining follows the mean size of what is left and moves
+/// with every file.
+fn is_news(before: &[Allocation], now: &[Allocation], waits: impl Fn(Classes) -> bool) -> bool {
+    let none_wait = !waits(Classes::ALL);
+    now.iter().any(|allocation| {
+        let Some(told) = before.iter().find(|told| told.classes == allocation.classes) else {
+            return none_wait || waits(allocation.classes);
+        };
+        let (told, dealt) = (told.parameters, allocation.parameters);
+        let lanes_moved = told.concurrency != dealt.concurrency && waits(allocation.classes);
+        let lanes_grew = told.concurrency < dealt.concurrency && none_wait;
+        told.parallelism != dealt.parallelism || lanes_moved || lanes_grew
+    })
 }

@@ -109,7 +109,8 @@ fn every_event_is_a_line_of_json_with_the_documented_fields() {
         let value: Value = serde_json::from_str(&line).unwrap();
         let name = value["event"].as_str().unwrap().to_owned();
         *seen.entry(name.clone()).or_default() += 1;
-        let allocation = "cluster pipelining parallelism concurrency active_files active_streams";
+        let allocation = "cluster pipelining parallelism concurrency spare_streams
+             active_files active_streams";
         match name.as_str() {
             "plan" => {
                 assert_fields(
@@ -150,7 +151,7 @@ fn every_event_is_a_line_of_json_with_the_documented_fields() {
                 &value,
                 "event policy files files_done files_failed bytes seconds throughput_bps energy_j
                  energy_radio_j energy_cpu_j energy_base_j energy_source throughput_per_joule
-                 clusters connections requests retries cpu_s exit_code",
+                 clusters connections requests retries cpu_s exit_code error",
             ),
             other => panic!("an event that is not documented: {other}"),
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-use pelton_core::catalog::{Digest, FileSpec};
+use pelton_core::catalog::{Digest, FileSpec, Globs, WalkOptions};
 use pelton_core::connection::HttpConfig;
 use pelton_core::engine::EngineConfig;
 use pelton_core::{Client, Error, ErrorKind, Input, Report};
@@ -13,7 +13,7 @@ use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{Reply, Scripted};
 use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig, Storm};
 
-use crate::support::{builder, client, engine, file, names, run, tree, try_run};
+use crate::support::{builder, client, engine, file, names, recursively, run, tree, try_run};
 
 /// An origin with `/good`, and `/bad` that behaves as told.
 fn origin(bad: OriginBehaviour) -> Origin {
@@ -288,4 +288,58 @@ fn a_server_that_hangs_after_its_head() {
     let url = silent.url("/bad");
     let message = assert_fails(&client, &origin, url.as_str(), ErrorKind::Timeout);
     assert!(message.contains(&url), "{message}");
+}
+
+#[test]
+fn a_subdirectory_whose_listing_fails_is_reported_alone() {
+    let files = ["/top", "/bad/x", "/ok/y", "/ok/deep/z"];
+    let files = files.map(|path| VirtualFile::new(path, 20_000, 7)).to_vec();
+    for (behaviour, kind, code) in
+        [(always(403), ErrorKind::Auth, 24), (always(500), ErrorKind::ServerError, 22)]
+    {
+        let origin = Origin::start(OriginConfig {
+            files: files.clone(),
+            behaviour_by_path: vec![("/bad/".to_owned(), behaviour)],
+            ..OriginConfig::default()
+        })
+        .unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let download = client().download([origin.url("/")]).walk(recursively());
+        let report = run(download.into_dir(out.path()));
+        let expected = ["ok/deep/z", "ok/y", "top"].map(str::to_owned);
+        assert_eq!(names(out.path()), expected.into(), "the others are there");
+        let failed = assert_failed(&report, "", kind);
+        assert!(failed.starts_with(&origin.url("/bad/")), "{failed}");
+        assert_eq!(report.summary.exit_code, code);
+        assert_eq!(report.summary.files_done, 3);
+    }
+}
+
+#[test]
+fn listings_with_nothing_to_fetch_say_so() {
+    let origin = Origin::start(OriginConfig {
+        files: vec![VirtualFile::new("/a/x.txt", 10, 1), VirtualFile::new("/b/y", 10, 1)],
+        ..OriginConfig::default()
+    })
+    .unwrap();
+    let refused = |walk: WalkOptions, urls: &[&str]| {
+        let urls: Vec<_> = urls.iter().map(|path| origin.url(path)).collect();
+        let out = tempfile::tempdir().unwrap();
+        let error = try_run(client().download(urls).walk(walk).into_dir(out.path())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        error.message()
+    };
+    let csv = || WalkOptions { include: Globs::parse(["*.csv"]).unwrap(), ..recursively() };
+    let message = refused(csv(), &["/a/", "/b/"]);
+    assert_eq!(
+        message,
+        format!("{}: nothing matches: all of its files are left out", origin.url("/a/"))
+    );
+    let message = refused(WalkOptions::default(), &["/"]);
+    assert!(message.contains("only directories: -r"), "{message}");
+    let out = tempfile::tempdir().unwrap();
+    let txt = WalkOptions { include: Globs::parse(["*.txt"]).unwrap(), ..recursively() };
+    let urls = [origin.url("/a/"), origin.url("/b/")];
+    let report = run(client().download(urls).walk(txt).into_dir(out.path()));
+    assert!(report.is_complete(), "one of the listings has a match");
 }

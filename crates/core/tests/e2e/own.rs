@@ -236,13 +236,8 @@ impl Policy for TwoByThree {
     fn decide(&mut self, _: Timestamp, observation: &Observation<'_>) -> Decision {
         assert!(!observation.clusters.is_empty());
         let parameters = Parameters { pipelining: 1, parallelism: 3, concurrency: 2 };
-        Decision {
-            allocations: vec![Allocation { classes: Classes::ALL, parameters }],
-            wanted_connections: 6,
-            max_channels: 2,
-            surplus_channels: 0,
-            reason: "because the test says so".to_owned(),
-        }
+        let allocations = vec![Allocation { classes: Classes::ALL, parameters }];
+        Decision::new(allocations, "because the test says so")
     }
 }
 
@@ -314,12 +309,52 @@ fn a_catalog_and_a_plan_fetch_no_file() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let urls: Vec<String> = files.iter().map(|file| origin.url(&file.path)).collect();
     let catalog = runtime.block_on(client().download(urls.clone()).catalog()).unwrap();
-    let sizes: Vec<_> = catalog.iter().map(|spec| spec.size_hint.unwrap()).collect();
+    let sizes: Vec<_> = catalog.files.iter().map(|spec| spec.size_hint.unwrap()).collect();
     assert_eq!(sizes, files.iter().map(|file| file.size).collect::<Vec<_>>());
-    let plan = runtime.block_on(client().download(urls).plan()).unwrap();
+    let report = runtime.block_on(client().download(urls).plan()).unwrap();
+    let plan = report.plan.unwrap();
     assert_eq!(plan.files, 47);
     assert_eq!(plan.bytes, files.iter().map(|file| file.size).sum::<u64>());
     assert_eq!(origin.bytes_sent(), 0);
+}
+
+#[test]
+fn what_a_catalog_cannot_find_is_named_and_the_rest_is_there() {
+    let origin = start();
+    let refused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (there, missing) = (origin.url("/f"), origin.url("/none"));
+    let dead = format!("http://{refused}/x");
+    let urls = [missing.as_str(), there.as_str(), dead.as_str()];
+    let catalog = runtime.block_on(client().download(urls).catalog()).unwrap();
+    assert_eq!(catalog.files.len(), 1);
+    let failed: Vec<_> =
+        catalog.failed.iter().map(|file| (file.name.as_str(), &file.url)).collect();
+    assert_eq!(failed, [("none", &missing), ("x", &dead)]);
+    let codes: Vec<_> = catalog.failed.iter().map(|f| f.error.as_ref().unwrap().code).collect();
+    assert_eq!((codes, catalog.exit_code()), (vec![3, 6], 7));
+    let report = runtime.block_on(client().download(urls).plan()).unwrap();
+    assert_eq!((report.plan.unwrap().files, report.files.len()), (1, 2));
+    assert_eq!((report.summary.exit_code, report.summary.files_failed), (7, 2));
+    let none = runtime.block_on(client().download([missing]).plan()).unwrap();
+    assert_eq!((none.plan, none.summary.exit_code), (None, 3));
+}
+
+#[test]
+fn a_server_that_refuses_head_still_tells_sizes() {
+    let body = "x".repeat(700);
+    let signed = Scripted::start(move |request| {
+        if request.head.starts_with("HEAD") {
+            return Reply::status("403 Forbidden").field("Content-Length", 0);
+        }
+        let reply = Reply::status("206 Partial Content").field("Content-Length", 1);
+        reply.field("Content-Range", format!("bytes 0-0/{}", body.len())).body("x")
+    })
+    .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let catalog = runtime.block_on(client().download([signed.url("/f")]).catalog()).unwrap();
+    assert_eq!(catalog.files[0].size_hint, Some(700));
+    assert_eq!(catalog.exit_code(), 0);
 }
 
 #[test]
@@ -329,7 +364,8 @@ fn a_plan_is_for_the_link_that_was_named() {
     engine.link.rtt_hint = Some(std::time::Duration::from_millis(200));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let client = pelton_core::Client::builder().engine(engine).build().unwrap();
-    let plan = runtime.block_on(client.download([origin.url("/f")]).plan()).unwrap();
+    let report = runtime.block_on(client.download([origin.url("/f")]).plan()).unwrap();
+    let plan = report.plan.unwrap();
     assert!((plan.link.rtt_s - 0.2).abs() < 1e-9, "{:?}", plan.link);
     assert!(plan.reason.contains("not measured yet"), "{}", plan.reason);
 }

@@ -53,6 +53,27 @@ fn one_big_file_gets_several_streams() {
 }
 
 #[test]
+fn a_ceiling_on_files_leaves_the_streams_of_one_file() {
+    let most_streams = |max_files| {
+        let limits = UserLimits { max_files, ..UserLimits::default() };
+        let config = EngineConfig { limits, ..EngineConfig::default() };
+        // A wide window: the formulas give one stream, the rest are spare channels.
+        let host = Host { window: 4_000_000, ..Host::default().files(3, |_| 40 * MB) };
+        let mut world = World::with(config, Box::new(Hat)).host("one", host);
+        world.get_all_with_sizes();
+        let mut most = 0;
+        while !world.done {
+            world.run_for(Duration::from_millis(200));
+            most = most.max((0..3).map(|file| world.streams_of(file)).max().unwrap());
+        }
+        world.assert_each_byte_once();
+        most
+    };
+    let (free, bounded) = (most_streams(None), most_streams(Some(1)));
+    assert!(free >= 5 && bounded >= free, "{free} streams of a file, and {bounded} with -j 1");
+}
+
+#[test]
 fn the_lanes_of_a_drained_cluster_move_at_once() {
     // Large files first, by name; the small ones are gone soon.
     let host = Host::default().files(60, |i| if i < 20 { 5 * MB } else { 2_000 });
@@ -138,4 +159,23 @@ fn a_list_that_comes_file_by_file_costs_no_quadratic_time() {
     }
     world.send(Event::Cancel);
     world.run();
+}
+
+#[test]
+fn decisions_are_told_when_they_are_news_and_not_too_often() {
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        let host = Host { window: 64 * 1024, ..Host::default() };
+        let size = |i| [24 * MB, 700_000, 12_000][usize::from(i > 0) + usize::from(i > 20)];
+        let mut world = World::new(policy).host("one", host.files(221, size));
+        world.metered = true;
+        world.get_all();
+        world.run();
+        let most = 1.0 + world.seconds() * 4.0;
+        assert!((world.decisions.len() as f64) <= most, "{name}: {}", world.decisions.len());
+        for pair in world.decisions.windows(2) {
+            assert!(pair[1].0.saturating_since(pair[0].0) >= Duration::from_millis(250));
+            assert_ne!(pair[0].1.allocations, pair[1].1.allocations, "{name}");
+        }
+    }
 }

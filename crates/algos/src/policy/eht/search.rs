@@ -1,0 +1,160 @@
+//! The search for the number of active channels, window by window.
+
+use std::time::Duration;
+
+use super::{EhtConfig, Objective};
+use crate::link::LinkEstimate;
+use crate::policy::{Observation, count};
+use crate::time::Timestamp;
+use crate::units::{Bytes, Joules};
+
+/// A search under way.
+#[derive(Debug, Clone)]
+pub(super) struct Search {
+    candidates: Vec<u32>,
+    current: usize,
+    window: Window,
+    best: Option<(u32, f64)>,
+    worse_in_a_row: u32,
+    tried: Vec<(u32, f64)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    counted_from: Timestamp,
+    ends: Timestamp,
+    start: Option<Totals>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Totals {
+    at: Timestamp,
+    delivered: Bytes,
+    energy: Joules,
+}
+
+impl EhtConfig {
+    /// The ramp-up and the counted part of a window.
+    pub(super) fn window_lengths(&self, link: &LinkEstimate) -> (Duration, Duration) {
+        let ramp = link.rtt * self.ramp_rtts;
+        let counted = (link.rtt * self.window_rtts).max(self.shortest_window);
+        (ramp, counted)
+    }
+
+    fn window(&self, now: Timestamp, link: &LinkEstimate) -> Window {
+        let (ramp, counted) = self.window_lengths(link);
+        Window { counted_from: now + ramp, ends: now + ramp + counted, start: None }
+    }
+
+    /// Equation 1 for `bytes` in `time` with `energy`.
+    pub(super) fn efficiency(&self, bytes: Bytes, time: Duration, energy: Joules) -> f64 {
+        let seconds = time.as_secs_f64().max(1e-9);
+        let bits = bytes.as_f64() * 8.0;
+        let joules = energy.get().max(1e-9);
+        match self.objective {
+            Objective::WholeTransfer => bits * bits / (seconds * joules),
+            Objective::Literal => bits / seconds / joules,
+        }
+    }
+}
+
+impl Search {
+    /// A search through `candidates`, of which there is at least one, from `now` on.
+    pub(super) fn new(
+        config: &EhtConfig,
+        candidates: Vec<u32>,
+        now: Timestamp,
+        link: &LinkEstimate,
+    ) -> Self {
+        Self {
+            candidates,
+            current: 0,
+            window: config.window(now, link),
+            best: None,
+            worse_in_a_row: 0,
+            tried: Vec::new(),
+        }
+    }
+
+    /// Takes note of the present totals. After the last window: the best number of channels, and
+    /// what was found in words.
+    pub(super) fn on_totals(
+        &mut self,
+        config: &EhtConfig,
+        now: Timestamp,
+        observation: &Observation<'_>,
+    ) -> Option<(u32, String)> {
+        let totals = Totals {
+            at: now,
+            delivered: observation.delivered,
+            energy: observation.energy.unwrap_or_default(),
+        };
+        if now >= self.window.counted_from && self.window.start.is_none() {
+            self.window.start = Some(totals);
+        }
+        let start = self.window.start.filter(|_| now >= self.window.ends)?;
+        let efficiency = config.efficiency(
+            totals.delivered.saturating_sub(start.delivered),
+            totals.at - start.at,
+            totals.energy.saturating_sub(start.energy),
+        );
+        self.on_window(config, efficiency);
+        if self.current < self.candidates.len() {
+            self.window = config.window(now, &observation.link);
+            return None;
+        }
+        let (best, _) = self.best?;
+        let unit = match config.objective {
+            Objective::WholeTransfer => "rate^2/power",
+            Objective::Literal => "rate/joules",
+        };
+        let tried: Vec<_> = self.tried.iter().map(|(n, e)| format!("{n}: {e:.3e}")).collect();
+        let best_of = count(best, "channel");
+        Some((best, format!("searched, best with {best_of} ({unit}: {})", tried.join(", "))))
+    }
+
+    fn on_window(&mut self, config: &EhtConfig, efficiency: f64) {
+        let channels = self.candidates[self.current];
+        self.tried.push((channels, efficiency));
+        match self.best {
+            Some((_, best)) if efficiency < best * config.clearly_worse => {
+                self.worse_in_a_row += 1;
+            }
+            Some((_, best)) if efficiency <= best => self.worse_in_a_row = 0,
+            _ => {
+                self.best = Some((channels, efficiency));
+                self.worse_in_a_row = 0;
+            }
+        }
+        self.current += 1;
+        if self.worse_in_a_row >= config.patience {
+            self.turn();
+        }
+    }
+
+    /// Efficiency has clearly turned in this direction: goes on below the start, or ends.
+    fn turn(&mut self) {
+        let start = self.candidates[0];
+        let below = (self.current..self.candidates.len()).find(|i| self.candidates[*i] < start);
+        let going_down = self.candidates[self.current - 1] < start;
+        self.current = below.filter(|_| !going_down).unwrap_or(self.candidates.len());
+        self.worse_in_a_row = 0;
+    }
+
+    /// The channels that are tried now.
+    pub(super) fn channels(&self) -> u32 {
+        self.candidates[self.current]
+    }
+
+    /// What is tried now, in words.
+    pub(super) fn step(&self) -> String {
+        let channels = count(self.channels(), "channel");
+        let (number, most) = (self.current + 1, self.candidates.len());
+        format!("trying {channels} (window {number} of at most {most})")
+    }
+
+    /// When totals are wanted next.
+    pub(super) fn next_timeout(&self) -> Timestamp {
+        if self.window.start.is_none() { self.window.counted_from } else { self.window.ends }
+    }
+}
