@@ -16,9 +16,11 @@
 //! | [`energy`] | what a policy may ask about joules |
 //! | [`ranges`] | which bytes of a file are done, in flight or missing |
 //! | [`limits`] | budgets per origin, overload back-off, retry delays |
+//! | [`growth`] | how far lanes grow beyond the formulas |
 
 pub mod cluster;
 pub mod energy;
+pub mod growth;
 pub mod limits;
 pub mod link;
 pub mod params;

@@ -1,9 +1,8 @@
-//! Budgets per origin, overload back-off, retry delays, and how far lanes may grow.
+//! Budgets per origin, overload back-off, and retry delays.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
-use crate::units::BitRate;
 
 /// A small random number generator (`SplitMix64`) whose seed is an argument. It spreads retries;
 /// nothing secret depends on it.
@@ -144,91 +143,6 @@ impl OriginBudget {
     }
 }
 
-/// Lets lanes grow beyond what the formulas ask for while that pays.
-///
-/// The formulas count one round trip a file: `BDP / avg` files in flight fill the path. A file
-/// that also needs a handshake, slow start or a server's time needs more of them, and a link that
-/// was measured with too few lanes seems to be as slow as they are. `maxCC` "is assigned based on
-/// resource capacities of mobile users and fairness concerns" (papers/001 section IV), which names
-/// no rule either. This one: double the lanes while the last doubling brought at least 5 % more
-/// throughput, else return to the number before and rest.
-#[derive(Debug, Clone)]
-pub struct LaneGrowth {
-    factor: u32,
-    trial: Option<Trial>,
-    /// Growth did not pay: not tried again before then.
-    resting_until: Timestamp,
-    /// The first moment at which the present lanes had all work.
-    busy_since: Option<Timestamp>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Trial {
-    before: u32,
-    rate_before: BitRate,
-    /// Its rate counts from here on.
-    judged_at: Timestamp,
-}
-
-/// What the goodput was, and what it was reached with.
-#[derive(Debug, Clone, Copy)]
-pub struct LaneUse {
-    /// Goodput over the last sample.
-    pub rate: BitRate,
-    /// Every lane had a file, and more files wait.
-    pub all_busy: bool,
-    /// Twice the lanes would still be within the budgets.
-    pub may_double: bool,
-    /// How long a change takes to show: a few round trips.
-    pub settle: Duration,
-}
-
-const PAYS: f64 = 1.05;
-const REST: Duration = Duration::from_secs(20);
-
-impl Default for LaneGrowth {
-    fn default() -> Self {
-        Self { factor: 1, trial: None, resting_until: Timestamp::START, busy_since: None }
-    }
-}
-
-impl LaneGrowth {
-    /// How many times the planned lanes are used at present.
-    pub const fn factor(&self) -> u32 {
-        self.factor
-    }
-
-    /// Takes note of a sample of goodput. Returns whether the factor changed.
-    pub fn on_rate(&mut self, now: Timestamp, lanes: LaneUse) -> bool {
-        if !lanes.all_busy {
-            // What is measured with idle lanes tells nothing about more of them.
-            self.trial = None;
-            self.busy_since = None;
-            return false;
-        }
-        let busy_since = *self.busy_since.get_or_insert(now);
-        if let Some(trial) = self.trial {
-            if now < trial.judged_at {
-                return false;
-            }
-            self.trial = None;
-            if lanes.rate.bps() < trial.rate_before.bps() * PAYS {
-                self.factor = trial.before;
-                self.resting_until = now + REST;
-                return true;
-            }
-        }
-        let ready = now >= self.resting_until && now.saturating_since(busy_since) >= lanes.settle;
-        if !ready || !lanes.may_double || lanes.rate == BitRate::ZERO {
-            return false;
-        }
-        let judged_at = now + lanes.settle * 3 / 2;
-        self.trial = Some(Trial { before: self.factor, rate_before: lanes.rate, judged_at });
-        self.factor = self.factor.saturating_mul(2);
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -261,39 +175,6 @@ mod tests {
         assert_eq!(budget.next_timeout(at(10)), Some(at(3000)));
         assert_eq!(budget.allowed(at(3000)), 2);
         assert_eq!(budget.next_timeout(at(3000)), None);
-    }
-
-    fn sample(mbps: f64, all_busy: bool) -> LaneUse {
-        LaneUse {
-            rate: BitRate::from_mbps(mbps),
-            all_busy,
-            may_double: true,
-            settle: Duration::from_millis(400),
-        }
-    }
-
-    #[test]
-    fn lanes_double_while_it_pays_and_return_when_it_does_not() {
-        let mut growth = LaneGrowth::default();
-        assert!(!growth.on_rate(at(100), sample(5.0, true)), "not settled");
-        assert!(growth.on_rate(at(500), sample(10.0, true)));
-        assert_eq!(growth.factor(), 2);
-        assert!(!growth.on_rate(at(900), sample(20.0, true)), "too early to judge");
-        assert!(growth.on_rate(at(1_100), sample(20.0, true)), "it paid, so the next doubling");
-        assert_eq!(growth.factor(), 4);
-        assert!(growth.on_rate(at(1_700), sample(20.1, true)), "it did not");
-        assert_eq!(growth.factor(), 2);
-        assert!(!growth.on_rate(at(4_000), sample(20.1, true)), "it rests");
-    }
-
-    #[test]
-    fn idle_lanes_and_full_budgets_do_not_grow() {
-        let mut growth = LaneGrowth::default();
-        assert!(!growth.on_rate(at(0), sample(10.0, false)));
-        assert!(!growth.on_rate(at(9_000), sample(10.0, false)));
-        let full = LaneUse { may_double: false, ..sample(10.0, true) };
-        assert!(!growth.on_rate(at(10_000), full));
-        assert!(!growth.on_rate(at(20_000), full));
     }
 
     proptest! {

@@ -195,6 +195,7 @@ fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
         url: response.final_url.clone(),
         origin: response.origin.clone(),
         protocol: response.protocol,
+        response_time: response.response_time,
     }))
 }
 

@@ -2,14 +2,21 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`model`] | the model of a link that emulator and simulator share: what a packet meets |
+//! | [`cells`] | `cells.toml`: the links and sets of files that measurements are made on |
 //! | [`link`] | a shared downlink and TCP windows, in virtual time |
+//! | [`model`] | the one model of a link that the emulator, the simulator and reports share |
+//! | [`sim`] | whole transfers in virtual time: the real engine over a modelled link |
 //! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
 //! | [`sets`] | named sets of them |
 
+pub mod cells;
 pub mod content;
 pub mod link;
+pub mod model;
 pub mod origin;
 pub mod sets;
 pub mod shaper;
+pub mod sim;

@@ -63,25 +63,23 @@ pub fn small(seed: u64) -> Vec<VirtualFile> {
 /// 4 files of 100 000 000 B: bytes are everything.
 pub fn bulk(seed: u64) -> Vec<VirtualFile> {
     let mut set = Maker::new(seed);
-    for _ in 0..4 {
-        set.add("/bulk/volume", "bin", 1, 100_000_000);
-    }
+    set.add_equal("/bulk/volume", "bin", 4, 100_000_000);
     set.files
 }
 
-struct Maker {
+pub(crate) struct Maker {
     random: u64,
-    files: Vec<VirtualFile>,
+    pub(crate) files: Vec<VirtualFile>,
 }
 
 impl Maker {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { random: seed, files: Vec::new() }
     }
 
     /// Adds files whose sizes spread evenly by half around `mean` and average to it exactly: they
     /// come in pairs, one as much above as the other is below, and an odd one at the mean.
-    fn add(&mut self, stem: &str, extension: &str, count: usize, mean: u64) {
+    pub(crate) fn add(&mut self, stem: &str, extension: &str, count: usize, mean: u64) {
         let mut above = None;
         for index in 0..count {
             let size = match above.take() {
@@ -93,9 +91,20 @@ impl Maker {
                     mean + excess
                 }
             };
-            let path = format!("{stem}-{:04}.{extension}", self.files.len());
-            self.files.push(VirtualFile::new(path, size, next_random(&mut self.random)));
+            self.push(stem, extension, size);
         }
+    }
+
+    /// Adds files of `size` each.
+    pub(crate) fn add_equal(&mut self, stem: &str, extension: &str, count: usize, size: u64) {
+        for _ in 0..count {
+            self.push(stem, extension, size);
+        }
+    }
+
+    fn push(&mut self, stem: &str, extension: &str, size: u64) {
+        let path = format!("{stem}-{:04}.{extension}", self.files.len());
+        self.files.push(VirtualFile::new(path, size, next_random(&mut self.random)));
     }
 }
 

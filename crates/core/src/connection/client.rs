@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Empty;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 use url::Url;
 
 use super::config::HttpConfig;
@@ -119,9 +121,9 @@ impl Http {
             })?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
-            let (response, lease) = self.exchange(method, &bare, &origin, &headers).await?;
+            let (response, lease, took) = self.exchange(method, &bare, &origin, &headers).await?;
             let next = redirects.next(response.status(), response.headers())?;
-            let response = GetResponse::new(response, lease, bare, origin);
+            let response = GetResponse::new(response, lease, took, bare, origin);
             match next {
                 None => return Ok(response),
                 Some(next) => {
@@ -170,12 +172,13 @@ impl Http {
         url: &Url,
         origin: &Origin,
         headers: &HeaderMap,
-    ) -> Result<(Response<Incoming>, Lease)> {
+    ) -> Result<(Response<Incoming>, Lease, Duration)> {
         let set = self.set(origin);
         let lease = set.acquire().await?;
         let request = message(&set, method, url, headers, lease.protocol())?;
+        let sent = Instant::now();
         match lease.send(request).await {
-            Ok(response) => return Ok((response, lease)),
+            Ok(response) => return Ok((response, lease, sent.elapsed())),
             Err(error) if !lease.reused => return Err(failure::no_response(url, error)),
             Err(error) => tracing::debug!(%error, %origin, "sending again over a fresh connection"),
         }
@@ -184,8 +187,9 @@ impl Http {
         set.close_idle();
         let lease = set.acquire().await?;
         let request = message(&set, method, url, headers, lease.protocol())?;
+        let sent = Instant::now();
         match lease.send(request).await {
-            Ok(response) => Ok((response, lease)),
+            Ok(response) => Ok((response, lease, sent.elapsed())),
             Err(error) => Err(failure::no_response(url, error)),
         }
     }

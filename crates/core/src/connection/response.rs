@@ -1,5 +1,7 @@
 //! A response and its body.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
@@ -27,6 +29,8 @@ pub struct GetResponse {
     pub protocol: Protocol,
     /// Which connection it came over.
     pub connection: ConnectionId,
+    /// From sending the request, over a connection that was ready, to the head of the response.
+    pub response_time: Duration,
     // The body goes before the lease, so that a connection that is given free is at its end or
     // knows that it must close.
     body: Incoming,
@@ -37,6 +41,7 @@ impl GetResponse {
     pub(super) fn new(
         response: http::Response<Incoming>,
         lease: Lease,
+        response_time: Duration,
         final_url: Url,
         origin: Origin,
     ) -> Self {
@@ -48,6 +53,7 @@ impl GetResponse {
             origin,
             protocol: lease.protocol(),
             connection: lease.id(),
+            response_time,
             body,
             lease: Some(lease),
         }

@@ -53,6 +53,8 @@ pub struct Head {
     pub origin: Origin,
     /// How it came.
     pub protocol: Protocol,
+    /// From sending the request, over a connection that was ready, to the head of the response.
+    pub response_time: Duration,
 }
 
 /// Why a request or a file failed.

@@ -22,7 +22,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
-use pelton_algos::limits::{Jitter, LaneGrowth, OriginBudget};
+use pelton_algos::growth::LaneGrowth;
+use pelton_algos::limits::{Jitter, OriginBudget};
 use pelton_algos::link::{LinkEstimate, LinkEstimator};
 use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
-use pelton_algos::limits::LaneUse;
+use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits, SPLIT_FLOOR};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::{BitRate, Bytes};
+use pelton_algos::units::Bytes;
 
 use super::event::Action;
 use super::{Engine, FileId};
@@ -104,18 +104,35 @@ impl Engine {
         self.config.limits.split_floor.unwrap_or_else(measured)
     }
 
-    /// A new sample of goodput: channels may grow, and the link may have changed.
-    pub(super) fn note_rate(&mut self, now: Timestamp, rate: BitRate) {
+    /// How lanes are used at present, where they may grow.
+    fn lane_use(&self) -> Option<LaneUse> {
+        if !self.policy.allows_growth() {
+            return None;
+        }
+        let lanes: u32 = self.lanes.iter().sum();
+        Some(LaneUse {
+            rate: self.goodput,
+            all_busy: !self.waiting.is_empty(),
+            may_double: lanes.saturating_mul(2) <= self.most_lanes(),
+            is_filling: self.link.is_filling(),
+            settle: (self.link.estimate().rtt * 3).max(SETTLE),
+        })
+    }
+
+    /// A head came `took` after its request: lanes may grow.
+    pub(super) fn note_response(&mut self, now: Timestamp, took: Duration) {
+        let rtt = self.link.estimate().rtt;
+        if let Some(lanes) = self.lane_use() {
+            let response = Response { took, at_least: rtt };
+            self.redecide |= self.growth.on_response(now, response, rtt, lanes);
+        }
+    }
+
+    /// A new sample of goodput: lanes may grow, and the link may have changed.
+    pub(super) fn note_rate(&mut self, now: Timestamp) {
         let link = self.link.estimate();
-        if self.policy.allows_growth() {
-            let lanes: u32 = self.lanes.iter().sum();
-            let use_of_lanes = LaneUse {
-                rate,
-                all_busy: !self.waiting.is_empty(),
-                may_double: lanes.saturating_mul(2) <= self.most_lanes(),
-                settle: (link.rtt * 3).max(SETTLE),
-            };
-            self.redecide |= self.growth.on_rate(now, use_of_lanes);
+        if let Some(lanes) = self.lane_use() {
+            self.redecide |= self.growth.on_rate(now, lanes);
         }
         let moved = self.decided_for.is_none_or(|before| {
             let window = |a: Bytes, b: Bytes| a.as_f64() > b.as_f64() * MATERIAL_CHANGE;

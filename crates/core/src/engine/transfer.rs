@@ -52,6 +52,7 @@ impl Engine {
             self.move_stream(stream, old_origin, answered_by);
         }
         self.note_answer(now, answered_by, head.protocol);
+        self.note_response(now, head.response_time);
         let entry = &mut self.files[file.index()];
         entry.modified = head.modified;
         if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
@@ -140,7 +141,7 @@ impl Engine {
         let streams = self.streams.len() as u32;
         if let Some(rate) = self.link.on_delivered(now, Bytes(bytes), streams) {
             self.goodput = rate;
-            self.note_rate(now, rate);
+            self.note_rate(now);
         }
     }
 

@@ -493,6 +493,7 @@ impl World {
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,
+            response_time: host.rtt,
         };
         Verdict::Body { head, remote, breaks_after }
     }

@@ -1,0 +1,218 @@
+//! How far lanes may grow beyond what the formulas ask for.
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+use crate::units::BitRate;
+
+/// Lets lanes grow beyond what the formulas ask for while that pays.
+///
+/// The formulas count one round trip a file: `BDP / avg` files in flight fill the path. A file
+/// that also needs a handshake, slow start or a server's time needs more of them, and a link that
+/// was measured with too few lanes seems to be as slow as they are. `maxCC` "is assigned based on
+/// resource capacities of mobile users and fairness concerns" (papers/001 section IV), which names
+/// no rule either. Here there are two:
+///
+/// - Responses that come as fast as the path allows show that nothing queues anywhere: the lanes
+///   are the limit. They double, and may again when the new ones have shown themselves.
+/// - Else, once the rate has stopped growing by itself, they double for a trial and stay if that
+///   brought at least 5 % more throughput; if not, they return to the number before and rest.
+#[derive(Debug, Clone)]
+pub struct LaneGrowth {
+    factor: u32,
+    trial: Option<Trial>,
+    /// Growth did not pay: not tried again before then.
+    resting_until: Timestamp,
+    /// Lanes doubled because nothing queued: not again before then.
+    doubled_until: Timestamp,
+    /// The last response that had queued somewhere.
+    queued_at: Option<Timestamp>,
+    /// The first moment at which the present lanes had all work.
+    busy_since: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    before: u32,
+    rate_before: BitRate,
+    /// Its rate counts from here on.
+    judged_at: Timestamp,
+}
+
+/// What the goodput was, and what it was reached with.
+#[derive(Debug, Clone, Copy)]
+pub struct LaneUse {
+    /// Goodput over the last sample.
+    pub rate: BitRate,
+    /// Every lane had work, and there is more of it.
+    pub all_busy: bool,
+    /// Twice the lanes, or nearly, would still be within the budgets.
+    pub may_double: bool,
+    /// The rate still grows by itself: nothing can be told from it yet.
+    pub is_filling: bool,
+    /// How long a change takes to show: a few round trips.
+    pub settle: Duration,
+}
+
+/// How long the head of a response took to come.
+#[derive(Debug, Clone, Copy)]
+pub struct Response {
+    /// From the request on.
+    pub took: Duration,
+    /// What it takes where nothing queues, handshakes included where the connection was new.
+    pub at_least: Duration,
+}
+
+impl Response {
+    /// A quarter more than the least, and what timers and schedulers add.
+    fn has_queued(&self) -> bool {
+        self.took > self.at_least.mul_f64(1.25) + JITTER
+    }
+}
+
+const PAYS: f64 = 1.05;
+const REST: Duration = Duration::from_secs(20);
+const JITTER: Duration = Duration::from_millis(3);
+
+impl Default for LaneGrowth {
+    fn default() -> Self {
+        Self {
+            factor: 1,
+            trial: None,
+            resting_until: Timestamp::START,
+            doubled_until: Timestamp::START,
+            queued_at: None,
+            busy_since: None,
+        }
+    }
+}
+
+impl LaneGrowth {
+    /// How many times the planned lanes are used at present.
+    pub const fn factor(&self) -> u32 {
+        self.factor
+    }
+
+    /// Takes note of a response over a path of `rtt`. Returns whether the factor changed.
+    pub fn on_response(
+        &mut self,
+        now: Timestamp,
+        response: Response,
+        rtt: Duration,
+        lanes: LaneUse,
+    ) -> bool {
+        if response.has_queued() {
+            self.queued_at = Some(now);
+            return false;
+        }
+        let free = self.queued_at.is_none_or(|at| now.saturating_since(at) > rtt * 2);
+        let ready = free && lanes.all_busy && lanes.may_double && now >= self.doubled_until;
+        if ready {
+            self.trial = None;
+            self.factor = self.factor.saturating_mul(2);
+            // A connection and its first response.
+            self.doubled_until = now + rtt * 3;
+        }
+        ready
+    }
+
+    /// Takes note of a sample of goodput. Returns whether the factor changed.
+    pub fn on_rate(&mut self, now: Timestamp, lanes: LaneUse) -> bool {
+        if !lanes.all_busy {
+            // What is measured with idle lanes tells nothing about more of them.
+            self.trial = None;
+            self.busy_since = None;
+            return false;
+        }
+        let busy_since = *self.busy_since.get_or_insert(now);
+        if let Some(trial) = self.trial {
+            if now < trial.judged_at {
+                return false;
+            }
+            self.trial = None;
+            if lanes.rate.bps() < trial.rate_before.bps() * PAYS {
+                self.factor = trial.before;
+                self.resting_until = now + REST;
+                return true;
+            }
+        }
+        let settled = !lanes.is_filling
+            && now >= self.doubled_until
+            && now.saturating_since(busy_since) >= lanes.settle;
+        let ready = settled && now >= self.resting_until;
+        if !ready || !lanes.may_double || lanes.rate == BitRate::ZERO {
+            return false;
+        }
+        let judged_at = now + lanes.settle * 3 / 2;
+        self.trial = Some(Trial { before: self.factor, rate_before: lanes.rate, judged_at });
+        self.factor = self.factor.saturating_mul(2);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn sample(mbps: f64, all_busy: bool) -> LaneUse {
+        LaneUse {
+            rate: BitRate::from_mbps(mbps),
+            all_busy,
+            may_double: true,
+            is_filling: false,
+            settle: Duration::from_millis(400),
+        }
+    }
+
+    #[test]
+    fn lanes_double_while_it_pays_and_return_when_it_does_not() {
+        let mut growth = LaneGrowth::default();
+        assert!(!growth.on_rate(at(100), sample(5.0, true)), "not settled");
+        assert!(growth.on_rate(at(500), sample(10.0, true)));
+        assert_eq!(growth.factor(), 2);
+        assert!(!growth.on_rate(at(900), sample(20.0, true)), "too early to judge");
+        assert!(growth.on_rate(at(1_100), sample(20.0, true)), "it paid, so the next doubling");
+        assert_eq!(growth.factor(), 4);
+        assert!(growth.on_rate(at(1_700), sample(20.1, true)), "it did not");
+        assert_eq!(growth.factor(), 2);
+        assert!(!growth.on_rate(at(4_000), sample(20.1, true)), "it rests");
+    }
+
+    #[test]
+    fn idle_lanes_and_full_budgets_do_not_grow() {
+        let mut growth = LaneGrowth::default();
+        assert!(!growth.on_rate(at(0), sample(10.0, false)));
+        assert!(!growth.on_rate(at(9_000), sample(10.0, false)));
+        let full = LaneUse { may_double: false, ..sample(10.0, true) };
+        assert!(!growth.on_rate(at(10_000), full));
+        assert!(!growth.on_rate(at(20_000), full));
+    }
+
+    #[test]
+    fn a_rate_that_grows_by_itself_starts_no_trial() {
+        let mut growth = LaneGrowth::default();
+        let filling = LaneUse { is_filling: true, ..sample(10.0, true) };
+        assert!(!growth.on_rate(at(0), filling));
+        assert!(!growth.on_rate(at(2_000), filling));
+        assert!(growth.on_rate(at(2_500), sample(10.0, true)));
+    }
+
+    #[test]
+    fn prompt_responses_double_lanes_and_late_ones_stop_that() {
+        let rtt = Duration::from_millis(100);
+        let after = |millis| Response { took: Duration::from_millis(millis), at_least: rtt };
+        let mut growth = LaneGrowth::default();
+        assert!(growth.on_response(at(300), after(101), rtt, sample(1.0, true)));
+        assert!(!growth.on_response(at(350), after(101), rtt, sample(1.0, true)), "too early");
+        assert!(growth.on_response(at(600), after(110), rtt, sample(2.0, true)));
+        assert_eq!(growth.factor(), 4);
+        assert!(!growth.on_response(at(900), after(180), rtt, sample(4.0, true)), "it queued");
+        assert!(!growth.on_response(at(950), after(101), rtt, sample(4.0, true)), "just before");
+        assert!(!growth.on_response(at(2_000), after(101), rtt, sample(4.0, false)), "no work");
+        assert_eq!(growth.factor(), 4);
+    }
+}

@@ -1,0 +1,150 @@
+//! `pelton-lab simulate`: one transfer in virtual time.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
+use pelton_core::connection::Protocol;
+use pelton_lab::cells::Cells;
+use pelton_lab::model::LinkSpec;
+use pelton_lab::sim::grid::Grid;
+use pelton_lab::sim::{FileList, OriginConfig, Scenario, chart};
+
+use super::Failure;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A link of cells.toml
+    #[arg(long, value_name = "NAME", required_unless_present = "cell")]
+    link: Option<String>,
+    /// A set of cells.toml
+    #[arg(long, value_name = "NAME", required_unless_present = "cell")]
+    set: Option<String>,
+    /// Instead of link, set and protocol: a cell as `regret` names it
+    #[arg(long, value_name = "CELL", conflicts_with_all = ["link", "set", "protocol"])]
+    cell: Option<String>,
+    /// Who decides
+    #[arg(long, value_enum, default_value_t = PolicyName::Eht)]
+    policy: PolicyName,
+    /// For `fixed`: files at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cc: u32,
+    /// For `fixed`: range streams of one file
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    p: u32,
+    /// For `fixed` over HTTP/2: outstanding requests of one lane
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pp: u32,
+    /// What the server speaks
+    #[arg(long, value_enum, default_value_t = Speaks::H1Tls)]
+    protocol: Speaks,
+    /// The server's time from a request to its response, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    latency: u64,
+    /// Decides which packets are lost, the jitter and the sizes of the set's files
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Draw the run
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PolicyName {
+    Lowe,
+    Hat,
+    Eht,
+    Fixed,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Speaks {
+    H1,
+    H2,
+    H1Tls,
+    H2Tls,
+}
+
+impl Args {
+    fn policy(&self) -> Box<dyn Policy> {
+        match self.policy {
+            PolicyName::Lowe => Box::new(LowE),
+            PolicyName::Hat => Box::new(Hat),
+            PolicyName::Eht => Box::new(Eht::default()),
+            PolicyName::Fixed => Box::new(Fixed::new(FixedConfig {
+                concurrency: self.cc,
+                parallelism: self.p,
+                pipelining: self.pp,
+            })),
+        }
+    }
+
+    fn origin(&self) -> OriginConfig {
+        let (protocol, tls) = match self.protocol {
+            Speaks::H1 => (Protocol::Http11, false),
+            Speaks::H2 => (Protocol::Http2, false),
+            Speaks::H1Tls => (Protocol::Http11, true),
+            Speaks::H2Tls => (Protocol::Http2, true),
+        };
+        let latency = Duration::from_millis(self.latency);
+        OriginConfig { latency, ..OriginConfig::plain(protocol, tls) }
+    }
+}
+
+/// What is fetched from where over what.
+struct Place {
+    name: String,
+    link: LinkSpec,
+    origin: OriginConfig,
+    files: FileList,
+}
+
+impl Args {
+    fn place(&self) -> Result<Place, Failure> {
+        match (&self.cell, &self.link, &self.set) {
+            (Some(cell), ..) => self.place_of_grid(cell),
+            (None, Some(link), Some(set)) => self.place_of_cells(link, set),
+            _ => Err("name a link and a set, or a cell".into()),
+        }
+    }
+
+    fn place_of_grid(&self, name: &str) -> Result<Place, Failure> {
+        let grid = Grid::full(self.seed)?;
+        let cell = grid.cells.iter().find(|cell| cell.to_string() == name);
+        let cell = cell.ok_or_else(|| format!("no cell of the grid is called {name:?}"))?;
+        let files = grid.files(cell).ok_or("its set is gone")?.clone();
+        let link = cell.link(files.bytes())?;
+        Ok(Place { name: name.to_owned(), link, origin: cell.origin, files })
+    }
+
+    fn place_of_cells(&self, link: &str, set: &str) -> Result<Place, Failure> {
+        let cells = Cells::built_in()?;
+        let spec = cells.link(link)?.spec.clone();
+        let found = cells.sets(set)?;
+        let [(_, found)] = found[..] else {
+            return Err("`pages` are forty sets: name one of them, as page-050-1024".into());
+        };
+        let files = FileList::new(&found.files(self.seed, spec.down.peak_rate()))?;
+        let origin = self.origin();
+        let name = format!("{set} over {link}, {}", origin.name());
+        Ok(Place { name, link: spec, origin, files })
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let place = args.place()?;
+    let policy = args.policy();
+    let title = format!("{}, {}, seed {}", place.name, policy.name(), args.seed);
+    let mut scenario = Scenario::new(&place.link, place.origin, &place.files, args.seed);
+    scenario.traced = true;
+    let ending = scenario.run(policy);
+    println!("{title}");
+    print!("{}", chart::text(&ending));
+    if let Some(file) = &args.svg {
+        let drawn = chart::svg(&title, &ending);
+        fs::write(file, drawn).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Requests and their responses, as pelton-core's `fetch` sees them.
+
+use pelton_algos::ranges::StreamId;
+use pelton_core::ErrorKind;
+use pelton_core::connection::Protocol;
+use pelton_core::engine::{Event, Failure, Fetch, Head, Outcome, Validator};
+
+use super::connection::{Meaning, Phase};
+use super::origin::sizes;
+use super::pool::ConnectionIndex;
+use super::transport::Message;
+use super::world::{Happening, World};
+
+/// A request that the engine wants something of.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) fetch: Fetch,
+    /// The connection that it was given.
+    pub(super) connection: Option<ConnectionIndex>,
+    asked_at: pelton_algos::time::Timestamp,
+    refused: bool,
+    head_left: u64,
+    pub(super) position: u64,
+    /// Where it stops: the end of its range or a cut.
+    pub(super) end: u64,
+    body_end: u64,
+}
+
+impl World {
+    pub(super) fn fetch(&mut self, fetch: Fetch) {
+        let stream = fetch.stream;
+        let size = self.sizes[fetch.file.index()];
+        let (position, body_end) = match &fetch.range {
+            Some(range) => (range.start, range.end.min(size)),
+            None => (0, size),
+        };
+        let live = Live {
+            fetch,
+            connection: None,
+            asked_at: self.now,
+            refused: false,
+            head_left: if self.multiplexes() { sizes::HEAD_HTTP2 } else { sizes::HEAD },
+            position,
+            end: body_end,
+            body_end,
+        };
+        self.live.insert(stream, live);
+        self.pool.waiters.push_back(stream);
+        self.pump_pool();
+    }
+
+    pub(super) fn request_over(&mut self, index: ConnectionIndex, stream: StreamId) {
+        if let Some(live) = self.live.get_mut(&stream) {
+            live.connection = Some(index);
+            live.asked_at = self.now;
+        }
+        self.upload(index, Message::Request(stream), 0);
+    }
+
+    /// A request reached the server.
+    pub(super) fn on_request(&mut self, index: ConnectionIndex, stream: StreamId) {
+        let bears = self.origin.overload.map_or(u32::MAX, |overload| overload.bears);
+        if let Some(live) = self.live.get_mut(&stream) {
+            live.refused = self.responses_under_way >= bears;
+        }
+        self.responses_under_way += 1;
+        self.agenda.plan(self.now + self.origin.latency, Happening::Respond { index, stream });
+    }
+
+    pub(super) fn respond(&mut self, index: ConnectionIndex, stream: StreamId) {
+        let connection = &mut self.connections[index as usize];
+        let Some(live) = self.live.get(&stream).filter(|_| !connection.gone) else {
+            self.responses_under_way -= 1;
+            return;
+        };
+        let body = if live.refused { sizes::REFUSAL_BODY } else { live.body_end - live.position };
+        connection.put(Meaning::Head(stream), live.head_left);
+        if body > 0 {
+            connection.put(Meaning::Body(stream), body);
+        } else {
+            self.responses_under_way -= 1;
+        }
+        self.pump(index);
+    }
+
+    /// The client reads what is there in order.
+    pub(super) fn read(&mut self, index: ConnectionIndex) {
+        while let Some(delivery) = self.connections[index as usize].next_delivery() {
+            match delivery.meaning {
+                Meaning::Handshake => self.on_handshake_bytes(index),
+                Meaning::Head(stream) => self.on_head_bytes(index, stream, delivery.bytes),
+                Meaning::Body(stream) => self.on_body_bytes(index, stream, delivery.bytes),
+            }
+            if self.connections[index as usize].phase == Phase::Closed {
+                return;
+            }
+        }
+    }
+
+    fn on_handshake_bytes(&mut self, index: ConnectionIndex) {
+        let there = self.connections[index as usize].receiver.next_byte();
+        if there >= sizes::SERVER_HANDSHAKE {
+            self.adopt(index);
+        }
+    }
+
+    fn on_head_bytes(&mut self, index: ConnectionIndex, stream: StreamId, bytes: u64) {
+        let Some(live) = self.live.get_mut(&stream) else { return };
+        live.head_left = live.head_left.saturating_sub(bytes);
+        if live.head_left > 0 {
+            return;
+        }
+        let rtt = self.now.saturating_since(live.asked_at).saturating_sub(self.origin.latency);
+        let connection = &mut self.connections[index as usize];
+        connection.min_rtt = connection.min_rtt.min(rtt);
+        if live.refused {
+            let mut failure = Failure::new(ErrorKind::Overloaded, "the server is overloaded");
+            failure.retry_after = self.origin.overload.and_then(|overload| overload.retry_after);
+            self.live.remove(&stream);
+            self.tell(Event::Ended { stream, result: Outcome::Failed(failure) });
+            self.release(index);
+            return;
+        }
+        let head = Head {
+            total: Some(self.sizes[live.fetch.file.index()]),
+            ranges: true,
+            validator: Validator { etag: Some("\"1\"".to_owned()), last_modified: None },
+            modified: None,
+            url: live.fetch.url.clone(),
+            origin: self.name.clone(),
+            protocol: self.origin.protocol,
+            response_time: self.now.saturating_since(live.asked_at),
+        };
+        let is_empty = live.position >= live.body_end;
+        self.tell(Event::Head { stream, head });
+        if is_empty {
+            self.complete(index, stream);
+        }
+    }
+
+    fn on_body_bytes(&mut self, index: ConnectionIndex, stream: StreamId, bytes: u64) {
+        // What a stopped stream still brings is read and thrown away, as a refusal's page is.
+        let Some(live) = self.live.get_mut(&stream) else { return };
+        let kept = bytes.min(live.end.saturating_sub(live.position));
+        live.position += kept;
+        let is_whole = live.position >= live.body_end;
+        let is_stopped = live.position >= live.end;
+        if kept > 0 {
+            self.tell(Event::Data { stream, bytes: kept });
+        }
+        if is_whole {
+            self.complete(index, stream);
+        } else if is_stopped {
+            self.live.remove(&stream);
+            self.tell(Event::Ended { stream, result: Outcome::Complete });
+            self.stop(index, stream);
+        }
+    }
+
+    fn complete(&mut self, index: ConnectionIndex, stream: StreamId) {
+        self.live.remove(&stream);
+        self.tell(Event::Ended { stream, result: Outcome::Complete });
+        self.release(index);
+    }
+
+    /// A response is given up: over HTTP/1.1 its connection with it.
+    pub(super) fn stop(&mut self, index: ConnectionIndex, stream: StreamId) {
+        if self.origin.protocol == Protocol::Http2 {
+            self.upload(index, Message::Reset(stream), 0);
+            self.release(index);
+        } else {
+            let connection = &mut self.connections[index as usize];
+            connection.outstanding -= 1;
+            self.close(index);
+        }
+    }
+
+    pub(super) fn abort(&mut self, stream: StreamId) {
+        let Some(live) = self.live.remove(&stream) else { return };
+        match live.connection {
+            Some(index) => self.stop(index, stream),
+            None => self.pool.waiters.retain(|waiter| *waiter != stream),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The connections of the origin and who waits for them: pelton-core's pool, in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use pelton_algos::ranges::StreamId;
+use pelton_core::connection::Protocol;
+
+use super::connection::{Connection, Phase};
+use super::world::World;
+
+/// A connection by its place in [`World::connections`].
+pub(super) type ConnectionIndex = u32;
+
+/// Requests that one HTTP/2 connection takes at a time: nginx's `http2_max_concurrent_streams`.
+const HTTP2_STREAMS: u32 = 128;
+
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    pub(super) limit: u32,
+    pub(super) open: Vec<ConnectionIndex>,
+    pub(super) opening: u32,
+    pub(super) waiters: VecDeque<StreamId>,
+}
+
+impl Pool {
+    fn existing(&self) -> u32 {
+        self.open.len() as u32 + self.opening
+    }
+}
+
+impl World {
+    /// At most `limit` connections; those that are more close when they are free.
+    pub(super) fn set_limit(&mut self, limit: u32) {
+        self.pool.limit = limit.max(1);
+        self.apply_limit();
+        self.pump_pool();
+    }
+
+    pub(super) fn apply_limit(&mut self) {
+        let connections = &self.connections;
+        self.pool.open.sort_by_key(|index| Reverse(connections[*index as usize].outstanding));
+        let mut free = Vec::new();
+        for (rank, index) in self.pool.open.iter().enumerate() {
+            let connection = &mut self.connections[*index as usize];
+            connection.retiring = rank >= self.pool.limit as usize;
+            if connection.retiring && connection.outstanding == 0 {
+                free.push(*index);
+            }
+        }
+        for index in free {
+            self.close(index);
+        }
+    }
+
+    /// Makes sure that `count` connections exist or are being opened, as far as the limit allows.
+    pub(super) fn open_early(&mut self, count: u32) {
+        while self.pool.existing() < count.min(self.pool.limit) {
+            self.open_connection();
+        }
+    }
+
+    /// Hands free connections to waiters and opens further ones for the rest.
+    pub(super) fn pump_pool(&mut self) {
+        self.hand_out();
+        while self.pool.waiters.len() > self.pool.opening as usize
+            && self.pool.existing() < self.pool.limit
+        {
+            self.open_connection();
+        }
+    }
+
+    pub(super) fn hand_out(&mut self) {
+        while let Some(index) = self.pick() {
+            let Some(stream) = self.pool.waiters.pop_front() else { return };
+            let connection = &mut self.connections[index as usize];
+            connection.outstanding += 1;
+            connection.served += 1;
+            self.request_over(index, stream);
+        }
+    }
+
+    /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
+    /// share a connection only where no further one may be opened, and then evenly.
+    fn pick(&self) -> Option<ConnectionIndex> {
+        if self.pool.waiters.is_empty() {
+            return None;
+        }
+        let existing = self.pool.existing();
+        let busy: u32 =
+            self.pool.open.iter().map(|i| self.connections[*i as usize].outstanding).sum();
+        let requests = busy + self.pool.waiters.len() as u32;
+        let share =
+            if existing >= self.pool.limit { requests.div_ceil(existing.max(1)) } else { 1 };
+        let capacity = if self.multiplexes() { HTTP2_STREAMS } else { 1 };
+        let takes_another = |connection: &Connection| {
+            !connection.retiring && connection.outstanding < capacity.min(share)
+        };
+        self.pool
+            .open
+            .iter()
+            .map(|index| (*index, &self.connections[*index as usize]))
+            .filter(|(_, connection)| takes_another(connection))
+            .min_by_key(|(_, connection)| (connection.outstanding, Reverse(connection.served)))
+            .map(|(index, _)| index)
+    }
+
+    pub(super) fn multiplexes(&self) -> bool {
+        self.origin.protocol == Protocol::Http2
+    }
+
+    /// A connection is ready for requests.
+    pub(super) fn adopt(&mut self, index: ConnectionIndex) {
+        self.connections[index as usize].phase = Phase::Open;
+        self.pool.opening -= 1;
+        self.pool.open.push(index);
+        self.counters.opened += 1;
+        self.tell_rtt(index);
+        self.apply_limit();
+        self.pump_pool();
+    }
+
+    /// The response of one request is over, or is not wanted any more.
+    pub(super) fn release(&mut self, index: ConnectionIndex) {
+        let connection = &mut self.connections[index as usize];
+        connection.outstanding -= 1;
+        if connection.retiring && connection.outstanding == 0 {
+            self.close(index);
+        } else {
+            self.hand_out();
+        }
+    }
+
+    pub(super) fn close(&mut self, index: ConnectionIndex) {
+        let connection = &mut self.connections[index as usize];
+        if connection.phase == Phase::Closed {
+            return;
+        }
+        connection.phase = Phase::Closed;
+        self.pool.open.retain(|other| *other != index);
+        self.say_goodbye(index);
+        self.pump_pool();
+    }
+}
