@@ -230,7 +230,7 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
 pub(crate) fn policy(builder: ClientBuilder, tuning: &TuningArgs) -> ClientBuilder {
     let exactly = |number: Option<std::num::NonZeroU32>| number.map_or(1, Into::into);
     match tuning.policy {
-        PolicyName::Lowe => builder.policy(LowE),
+        PolicyName::Lowe => builder.policy(LowE::default()),
         PolicyName::Hat => builder.policy(Hat),
         PolicyName::Eht => builder.policy(Eht::default()),
         PolicyName::Fixed => builder.policy(Fixed::new(FixedConfig {

@@ -7,7 +7,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules, Watts};
 
 use crate::meter::{MeterError, Parts, PowerMeter, Reading, Scope, Source, SourceKind, Traffic};
-use crate::radio::{Radio, RadioMachine, RadioProfile};
+use crate::radio::{Radio, RadioMachine, RadioProfile, State};
 use crate::wire::Wire;
 
 /// What the modelled device draws. The defaults are assumptions about a phone, not measurements
@@ -196,21 +196,49 @@ impl NetworkEnergyModel {
     }
 }
 
-impl EnergyModel for NetworkEnergyModel {
-    /// Runs the meter's radio through the transfer in one step. The forecast's rate is not asked
-    /// for: with power linear in the rate, bytes and duration determine the energy.
-    fn predict(&self, forecast: &Forecast) -> Joules {
+/// A GET and the head of its response over HTTP/1.1, as pelton and common servers write them.
+const REQUEST: Bytes = Bytes(220);
+const HEAD: Bytes = Bytes(280);
+
+impl NetworkEnergyModel {
+    /// The radio after the transfer and its tail: one step, since with power linear in the rate,
+    /// bytes and duration determine the energy.
+    fn radio(&self, forecast: &Forecast) -> Option<RadioMachine> {
+        let profile = self.config.radio.clone()?;
         let end = Timestamp::START + forecast.duration;
-        let wire = Wire::estimate(Bytes::ZERO, forecast.bytes, forecast.connections.into());
-        let radio = self.config.radio.clone().map_or(Joules::ZERO, |profile| {
-            let mut radio = RadioMachine::new(profile, Timestamp::START);
-            radio.on_traffic(end, wire.sent, wire.received);
-            radio.finish(end);
-            radio.energy()
-        });
-        radio
+        let times = |bytes: Bytes, count: u64| Bytes(bytes.0.saturating_mul(count));
+        let connections = u64::from(forecast.connections);
+        let received = forecast.bytes
+            + times(HEAD, forecast.requests)
+            + times(forecast.handshake, connections);
+        let sent = times(REQUEST, forecast.requests);
+        let wire = Wire::estimate(sent, received, connections);
+        let mut radio = RadioMachine::new(profile, Timestamp::START);
+        radio.on_bursts(end, wire.sent, wire.received, forecast.burst);
+        radio.finish(end);
+        Some(radio)
+    }
+}
+
+impl EnergyModel for NetworkEnergyModel {
+    fn predict(&self, forecast: &Forecast) -> Joules {
+        self.radio(forecast).map_or(Joules::ZERO, |radio| radio.energy())
             + self.cpu(forecast.bytes, forecast.connections)
             + self.config.base * forecast.duration
+    }
+
+    fn remark(&self, forecast: &Forecast) -> Option<String> {
+        let radio = self.radio(forecast)?;
+        let active = radio.uses().iter().any(|used| used.state == State::Active);
+        let shared = radio.profile().shared.as_ref().filter(|_| !active);
+        let tail = match shared {
+            Some(shared) => shared.power * shared.tail,
+            None => radio.profile().tail_energy(),
+        };
+        let tail = (tail > Joules::ZERO).then(|| format!("{tail} of it the tail"));
+        let stays = shared.map(|shared| format!("the radio stays on {}", shared.name));
+        let parts: Vec<String> = stays.into_iter().chain(tail).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 
@@ -348,7 +376,7 @@ mod tests {
             let config = ModelledConfig { radio: radio.profile(), ..ModelledConfig::default() };
             let duration = Duration::from_millis(millis);
             let rate = BitRate::from_mbps(mbps);
-            let forecast = Forecast { bytes: rate * duration, rate, duration, connections };
+            let forecast = Forecast { bytes: rate * duration, rate, duration, connections, burst: Bytes(u64::MAX), ..Forecast::default() };
             let predicted = NetworkEnergyModel::new(config.clone()).predict(&forecast).get();
             let metered = metered(&config, &forecast).get();
             prop_assert!((predicted - metered).abs() <= 0.05 * metered, "{predicted} against {metered}");
@@ -356,7 +384,7 @@ mod tests {
 
         #[test]
         fn any_forecast_costs_something_finite(bytes: u64, bps: f64, duration: Duration, connections: u32) {
-            let forecast = Forecast { bytes: Bytes(bytes), rate: BitRate::from_bps(bps), duration, connections };
+            let forecast = Forecast { bytes: Bytes(bytes), rate: BitRate::from_bps(bps), duration, connections, ..Forecast::default() };
             let joules = NetworkEnergyModel::default().predict(&forecast).get();
             prop_assert!(joules > 0.0 && joules.is_finite());
         }
