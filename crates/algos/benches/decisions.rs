@@ -34,11 +34,15 @@ fn decisions(c: &mut Criterion) {
         limits: Limits::default(),
         is_measured: true,
         delivered: Bytes::ZERO,
+        handshake: Bytes::ZERO,
         energy: Some(Joules::ZERO),
         energy_model: &model,
     };
-    let policies: [(&str, Box<dyn Policy>); 3] =
-        [("lowe", Box::new(LowE)), ("hat", Box::new(Hat)), ("eht", Box::new(Eht::default()))];
+    let policies: [(&str, Box<dyn Policy>); 3] = [
+        ("lowe", Box::new(LowE::default())),
+        ("hat", Box::new(Hat)),
+        ("eht", Box::new(Eht::default())),
+    ];
     for (name, mut policy) in policies {
         c.bench_function(&format!("decide/{name}"), |b| {
             b.iter(|| policy.decide(Timestamp::START, black_box(&observation)));

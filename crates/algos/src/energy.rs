@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::units::{BitRate, Bytes, Joules, Watts};
 
 /// A transfer that has not happened yet, as a policy imagines it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Forecast {
     /// Body bytes that would move.
     pub bytes: Bytes,
@@ -13,8 +13,14 @@ pub struct Forecast {
     pub rate: BitRate,
     /// How long the transfer would take, its start included.
     pub duration: Duration,
-    /// Connections that would be open.
+    /// Connections that would be opened.
     pub connections: u32,
+    /// What opening one of them brings besides TCP's own segments: TLS and its certificates.
+    pub handshake: Bytes,
+    /// Requests that would be made.
+    pub requests: u64,
+    /// What arrives at once at most, over all connections: as much may wait for a slow radio.
+    pub burst: Bytes,
 }
 
 /// Predicts what a transfer costs. Joules from here are modelled, never measured.
@@ -22,6 +28,12 @@ pub trait EnergyModel {
     /// Energy of the whole transfer: the radio's promotion, activity and tail, and the CPU and
     /// base power while it lasts.
     fn predict(&self, forecast: &Forecast) -> Joules;
+
+    /// What people should know of that prediction: what the radio does, how much its tail takes.
+    fn remark(&self, forecast: &Forecast) -> Option<String> {
+        let _ = forecast;
+        None
+    }
 }
 
 /// A device that draws the same power whatever it does: the model for a run without a better one.

@@ -8,6 +8,7 @@
 
 mod eht;
 mod fixed;
+mod forecast;
 mod hat;
 mod lowe;
 
@@ -39,6 +40,8 @@ pub struct Observation<'a> {
     pub is_measured: bool,
     /// Body bytes received since the run began.
     pub delivered: Bytes,
+    /// What opening a connection brings besides TCP's own segments: TLS and its certificates.
+    pub handshake: Bytes,
     /// Energy since the run began, where a meter is read.
     pub energy: Option<Joules>,
     /// Predicts joules; always there, if only as [`crate::energy::ConstantPower`].

@@ -11,10 +11,10 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use pelton_algos::units::{BitRate, Bytes};
 use pelton_core::catalog::Digest;
-use pelton_power::Radio;
 
 pub(crate) use http::HttpArgs;
 
+use crate::energy::{self, MeterName, RadioName};
 use crate::exit;
 use crate::values;
 
@@ -35,6 +35,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Get(Box<GetArgs>),
     List(Box<ListArgs>),
+    Meter(Box<MeterArgs>),
     Demo(DemoArgs),
     /// Print a completion script for a shell.
     Completions {
@@ -225,23 +226,34 @@ pub(crate) enum PolicyName {
 #[command(next_help_heading = "Energy")]
 pub(crate) struct EnergyArgs {
     /// Where joules come from.
-    #[arg(long, value_name = "METER", default_value = "auto")]
-    pub(crate) power_meter: MeterName,
-    /// The radio that the model assumes: none, wifi or lte.
     ///
-    /// By default wifi when the default route goes over a wireless interface, else none.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) radio: Option<Radio>,
+    /// `auto` is the best meter that this machine has and this user may read, else the model; the
+    /// plan says which and why.
+    #[arg(long, value_name = "METER", default_value = "auto", value_parser = values::Suggesting::<MeterName>::new(energy::METERS))]
+    pub(crate) power_meter: MeterName,
+    /// The radio that the model assumes, or a file that describes one.
+    ///
+    /// A file is FILE.toml, a device's own profile, or FILE.xml, the `power_profile.xml` of an Android
+    /// device (FILE.xml:modem for its modem). By default wifi when the default route goes over a
+    /// wireless interface, else none.
+    #[arg(long, value_name = "PROFILE", value_parser = values::Suggesting::<RadioName>::new(&energy::RADIOS))]
+    pub(crate) radio: Option<RadioName>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MeterName {
-    /// The best meter that this version has for this machine: the model.
-    Auto,
-    /// No joules.
-    None,
-    /// Predicted from traffic and CPU time.
-    Model,
+/// Show what this machine draws: watts and joules of every meter, once a second, until Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = SETTINGS)]
+pub(crate) struct MeterArgs {
+    #[command(flatten)]
+    pub(crate) energy: EnergyArgs,
+    /// The time between two readings.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time)]
+    pub(crate) interval: Duration,
+    /// Stop after TIME.
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) text: TextArgs,
 }
 
 #[derive(Debug, Args)]

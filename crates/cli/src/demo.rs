@@ -38,7 +38,7 @@ type Contestant = (&'static str, fn(ClientBuilder) -> ClientBuilder);
 
 const CONTESTANTS: [Contestant; 4] = [
     ("sequential", |client| client.policy(Fixed::default())),
-    ("LowE", |client| client.policy(LowE)),
+    ("LowE", |client| client.policy(LowE::default())),
     ("HAT", |client| client.policy(Hat)),
     ("EHT", |client| client.policy(Eht::default())),
 ];

@@ -12,7 +12,7 @@ use pelton_core::{Client, Download, Job, Report, Result, RunEvent};
 use crate::args::{FileAllocation, GetArgs, PolicyName, TargetArgs};
 use crate::exit::usage;
 use crate::output::Output;
-use crate::{exit, logging, output, resolve, stop};
+use crate::{energy, exit, logging, output, resolve, stop};
 
 /// Downloads what `args` name.
 pub(crate) fn run(args: &GetArgs) -> Result<ExitCode> {
@@ -98,7 +98,7 @@ fn download(args: &GetArgs) -> Result<Download> {
         .http(resolve::http(&args.http, &args.retry)?)
         .engine(resolve::engine(&args.tuning, &args.retry, args.target.overwrite));
     let builder = resolve::policy(builder, &args.tuning);
-    let client = resolve::energy(builder, &args.energy).build()?;
+    let client = energy::apply(builder, &args.energy)?.build()?;
     let walk = resolve::walk(&args.walk)?;
     let inputs = resolve::inputs(&args.inputs)?;
     let target = &args.target;

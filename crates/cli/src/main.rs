@@ -6,17 +6,20 @@
 //! | `config` | what variables and the file of settings add to it |
 //! | `values` | how single values are read |
 //! | `resolve` | from flags to the types of pelton-core |
-//! | `get`, `list`, `demo`, `pages` | the commands |
+//! | `energy` | which meter and radio are meant |
+//! | `get`, `list`, `meter`, `demo`, `pages` | the commands |
 //! | `output`, `progress`, `logging` | what is said: JSON, text, bars, the log |
 //! | `exit`, `stop` | exit codes and signals |
 
 mod args;
 mod config;
 mod demo;
+mod energy;
 mod exit;
 mod get;
 mod list;
 mod logging;
+mod meter;
 mod output;
 mod pages;
 mod progress;
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Get(args) => get::run(&args),
         Command::List(args) => list::run(&args),
+        Command::Meter(args) => meter::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { command } => pages::man(command.as_deref()),

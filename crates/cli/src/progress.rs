@@ -57,7 +57,11 @@ impl Display {
     /// Shows what `event` tells.
     pub(crate) fn event(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::Plan(plan) => self.energy_source.clone_from(&plan.energy_source),
+            RunEvent::Plan(plan) => {
+                // The source alone: why it is this one stands in the plan.
+                let source = plan.energy_source.split(", because").next();
+                source.unwrap_or_default().clone_into(&mut self.energy_source);
+            }
             RunEvent::Decision(decision) => self.decision.set_message(fitting(&decision.reason, 0)),
             RunEvent::Progress(progress) => self.progress(progress),
             _ => {}

@@ -15,14 +15,11 @@ use pelton_core::connection::{
 };
 use pelton_core::engine::{EngineConfig, UserLimits};
 use pelton_core::{ClientBuilder, Input, Result};
-use pelton_power::{Modelled, ModelledConfig, NetworkEnergyModel, Radio};
 use url::Url;
 
-use crate::args::{
-    EnergyArgs, HttpArgs, InputArgs, MeterName, PolicyName, RetryArgs, TuningArgs, WalkArgs,
-};
+use crate::args::{HttpArgs, InputArgs, PolicyName, RetryArgs, TuningArgs, WalkArgs};
+use crate::exit;
 use crate::exit::usage;
-use crate::{exit, route};
 
 /// What is to be fetched.
 pub(crate) fn inputs(args: &InputArgs) -> Result<Vec<Input>> {
@@ -233,7 +230,7 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
 pub(crate) fn policy(builder: ClientBuilder, tuning: &TuningArgs) -> ClientBuilder {
     let exactly = |number: Option<std::num::NonZeroU32>| number.map_or(1, Into::into);
     match tuning.policy {
-        PolicyName::Lowe => builder.policy(LowE),
+        PolicyName::Lowe => builder.policy(LowE::default()),
         PolicyName::Hat => builder.policy(Hat),
         PolicyName::Eht => builder.policy(Eht::default()),
         PolicyName::Fixed => builder.policy(Fixed::new(FixedConfig {
@@ -241,18 +238,6 @@ pub(crate) fn policy(builder: ClientBuilder, tuning: &TuningArgs) -> ClientBuild
             parallelism: exactly(tuning.split),
             ..FixedConfig::default()
         })),
-    }
-}
-
-/// `builder` with the meter and the model that were asked for.
-pub(crate) fn energy(builder: ClientBuilder, args: &EnergyArgs) -> ClientBuilder {
-    let wireless = || if route::is_wireless() { Radio::Wifi } else { Radio::None };
-    let radio = args.radio.unwrap_or_else(wireless).profile();
-    let config = ModelledConfig { radio, ..ModelledConfig::default() };
-    let builder = builder.energy_model(NetworkEnergyModel::new(config.clone()));
-    match args.power_meter {
-        MeterName::None => builder.no_meter(),
-        MeterName::Auto | MeterName::Model => builder.meter(Modelled::new(config)),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Whether this machine's way out is wireless: the default of `--radio`.
+//! This machine's way out: what `pelton meter` watches, and whether it is wireless, the default of
+//! `--radio`.
 
 use std::fs;
 use std::path::Path;
@@ -6,9 +7,13 @@ use std::path::Path;
 /// Whether the default route goes over a wireless interface. Where that can't be told (another
 /// system than Linux, no IPv4 route) the answer is no.
 pub(crate) fn is_wireless() -> bool {
+    interface().is_some_and(|name| Path::new("/sys/class/net").join(name).join("phy80211").exists())
+}
+
+/// The interface that the default route goes over.
+pub(crate) fn interface() -> Option<String> {
     let table = fs::read_to_string("/proc/net/route").unwrap_or_default();
-    default_interface(&table)
-        .is_some_and(|name| Path::new("/sys/class/net").join(name).join("phy80211").exists())
+    default_interface(&table).map(str::to_owned)
 }
 
 /// The interface of the default route with the lowest metric in `table`, which has the form of

@@ -16,6 +16,13 @@ pub(crate) fn runtime() -> Result<Runtime> {
     runtime.map_err(|error| exit::io("the runtime can't start", error))
 }
 
+/// What ends when a signal asks to stop. From now on signals no longer end the process by themselves.
+pub(crate) fn asked() -> Result<impl Future<Output = ()>> {
+    let signals = Signals::new();
+    let mut signals = signals.map_err(|error| exit::io("signals can't be caught", error))?;
+    Ok(async move { signals.next().await })
+}
+
 /// Listens for the signals that ask to stop, until it is dropped: the first cancels the run, the
 /// second ends the process at once.
 pub(crate) struct Interrupt {

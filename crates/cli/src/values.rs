@@ -1,9 +1,13 @@
 //! Reads the values of flags.
 
+use std::ffi::OsStr;
+use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use http::{HeaderName, HeaderValue};
 use pelton_algos::units::{BitRate, Bytes};
 use pelton_core::catalog::Digest;
@@ -112,6 +116,40 @@ pub(crate) fn report(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     if is_json { Ok(path) } else { Err("reports are JSON: name a file ending in .json".to_owned()) }
+}
+
+/// Reads a value with its `FromStr`, and names `T`'s known values to shells that complete.
+#[derive(Clone)]
+pub(crate) struct Suggesting<T> {
+    names: &'static [&'static str],
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> Suggesting<T> {
+    pub(crate) const fn new(names: &'static [&'static str]) -> Self {
+        Self { names, value: PhantomData }
+    }
+}
+
+impl<T> TypedValueParser for Suggesting<T>
+where
+    T: FromStr<Err = String> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let parse = |text: &str| text.parse::<T>();
+        TypedValueParser::parse_ref(&parse, command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.names.iter().map(PossibleValue::new)))
+    }
 }
 
 #[cfg(test)]

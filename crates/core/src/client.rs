@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pelton_algos::energy::EnergyModel;
 use pelton_algos::policy::{Eht, Policy};
 use pelton_algos::units::Joules;
-use pelton_power::{ModelledConfig, NetworkEnergyModel, PowerMeter};
+use pelton_power::{Choice, ModelledConfig, NetworkEnergyModel, PowerMeter};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use url::Url;
@@ -21,13 +21,14 @@ use crate::driver::{Driver, Mailbox};
 use crate::engine::{Engine, EngineConfig, Event};
 use crate::events::{FileReport, Summary};
 use crate::job::{Command, Job};
+use crate::metering::Metering;
 use crate::report::{self, Recorder};
 use crate::sink::{self, Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
 use crate::source::Reader;
 use crate::{Error, ErrorKind, Report, Result, RunEvent};
 
 type PolicyMaker = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
-type MeterMaker = Arc<dyn Fn() -> (Option<Box<dyn PowerMeter>>, String) + Send + Sync>;
+type MeterMaker = Arc<dyn Fn() -> Metering + Send + Sync>;
 type ModelMaker = Arc<dyn Fn() -> Box<dyn EnergyModel + Send> + Send + Sync>;
 
 /// Downloads with one set of settings. Cheap to clone.
@@ -72,10 +73,7 @@ impl Default for ClientBuilder {
             policy: Arc::new(|| Box::new(Eht::default())),
             meter: Arc::new({
                 let power = power.clone();
-                move || {
-                    let choice = pelton_power::auto(power.clone());
-                    (Some(choice.meter), choice.reason)
-                }
+                move || Metering::new(pelton_power::auto(power.clone()))
             }),
             model: Arc::new(move || Box::new(NetworkEnergyModel::new(power.clone()))),
             connector: None,
@@ -96,19 +94,25 @@ impl ClientBuilder {
     /// The power meter; each download starts with a clone of it. Default: the best that is
     /// readable, else a model.
     #[must_use]
-    pub fn meter(mut self, meter: impl PowerMeter + Clone + Sync + 'static) -> Self {
-        self.meter = Arc::new(move || {
-            let meter = meter.clone();
-            let source = meter.source().to_string();
-            (Some(Box::new(meter)), source)
-        });
+    pub fn meter(self, meter: impl PowerMeter + Clone + Sync + 'static) -> Self {
+        self.meter_from(move || {
+            let meter: Box<dyn PowerMeter> = Box::new(meter.clone());
+            let reason = meter.source().to_string();
+            Choice { meter, reason, stand_in: None }
+        })
+    }
+
+    /// Each download asks `choose` for its meter, as [`pelton_power::auto`] is one.
+    #[must_use]
+    pub fn meter_from(mut self, choose: impl Fn() -> Choice + Send + Sync + 'static) -> Self {
+        self.meter = Arc::new(move || Metering::new(choose()));
         self
     }
 
     /// No meter: no joules are reported, and EHT decides by its model alone.
     #[must_use]
     pub fn no_meter(mut self) -> Self {
-        self.meter = Arc::new(|| (None, "none: no meter was asked for".to_owned()));
+        self.meter = Arc::new(|| Metering::none("none: no meter was asked for"));
         self
     }
 
@@ -352,13 +356,13 @@ impl Download {
         // Who names an RTT asks about that link, not about the one to this server.
         let named = settings.engine.link.rtt_hint.is_some();
         let mailbox = if named { Rc::default() } else { mailbox };
-        let (meter, energy_source) = (settings.meter)();
-        if meter.is_some() {
+        let metering = (settings.meter)();
+        if metering.serves_policies() {
             mailbox.put(Event::Energy(Joules::ZERO));
         }
         let (files, failed) = (catalog.files.len(), catalog.failed.len());
         let plan =
-            crate::driver::plan(&mut engine, &mailbox, catalog.files, started, &energy_source);
+            crate::driver::plan(&mut engine, &mailbox, catalog.files, started, metering.label());
         let summary = Summary {
             files: (files + failed) as u64,
             files_failed: failed as u64,
@@ -406,13 +410,13 @@ impl Download {
         };
         let mut config = self.settings.engine;
         config.limits = sink::bounded(config.limits, &*sink);
-        let (meter, energy_source) = (self.settings.meter)();
+        let metering = (self.settings.meter)();
         let engine = Engine::new(config, (self.settings.policy)())
             .with_energy_model((self.settings.model)());
         // Nobody may be listening.
         let tell = Box::new(move |event| drop(events.send(event)));
-        let recorder = Recorder::new(energy_source, tell);
-        let driver = Driver { engine, http, sink, meter, recorder, mailbox, commands, started };
+        let recorder = Recorder::new(metering.label().to_owned(), tell);
+        let driver = Driver { engine, http, sink, metering, recorder, mailbox, commands, started };
         Ok(driver.run(found).await)
     }
 }

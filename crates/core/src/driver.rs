@@ -8,7 +8,7 @@ use std::time::Duration;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules};
-use pelton_power::{CpuClock, PowerMeter, ProcessCpu, Reading, Traffic};
+use pelton_power::{CpuClock, ProcessCpu, Traffic};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -19,7 +19,8 @@ use crate::engine::{Action, Engine, Event, Existing, Fetch, FileId, Opened};
 use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
 use crate::job::Command;
-use crate::report::{Ending, Gauges, Recorder, Report, throughput};
+use crate::metering::Metering;
+use crate::report::{Ending, Gauges, Recorder, Report, throughput, throughput_per_joule};
 use crate::sink::{self, Output, Sink};
 use crate::{Error, ErrorKind};
 
@@ -75,7 +76,7 @@ pub(crate) struct Driver {
     pub(crate) engine: Engine,
     pub(crate) http: Http,
     pub(crate) sink: Box<dyn Sink>,
-    pub(crate) meter: Option<Box<dyn PowerMeter>>,
+    pub(crate) metering: Metering,
     pub(crate) recorder: Recorder,
     pub(crate) mailbox: Rc<Mailbox>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
@@ -90,7 +91,6 @@ struct Run {
     noted: HashMap<FileId, u64>,
     tasks: HashMap<StreamId, StreamTask>,
     served: Rc<RefCell<Vec<Served>>>,
-    energy: Option<Reading>,
     cpu: ProcessCpu,
     cpu_at_start: Duration,
     cancelled: bool,
@@ -108,7 +108,6 @@ impl Driver {
             noted: HashMap::new(),
             tasks: HashMap::new(),
             served: Rc::default(),
-            energy: None,
             cpu_at_start: cpu.cpu_time(),
             cpu,
             cancelled: false,
@@ -200,17 +199,18 @@ impl Run {
                 None
             }
             Event::Finished { file, result: Ok(()) } => Some(*file),
+            Event::Data { stream, bytes } => {
+                if let Some(file) = self.driver.engine.file_of(*stream) {
+                    self.driver.metering.moved(file, *bytes);
+                }
+                None
+            }
             _ => None,
         };
         let actions = self.driver.engine.handle(now, event);
         if let Some(file) = ending {
             let bytes = self.driver.engine.bytes_of(file);
-            self.driver.recorder.file_over(
-                now,
-                file,
-                &self.driver.engine,
-                Ending::Complete { bytes },
-            );
+            self.file_over(now, file, Ending::Complete { bytes });
         }
         if let Some(file) = arrived {
             self.checkpoint(file);
@@ -261,12 +261,7 @@ impl Run {
                 if let Some(output) = self.take_output(file) {
                     output.abandon(None);
                 }
-                self.driver.recorder.file_over(
-                    now,
-                    file,
-                    &self.driver.engine,
-                    Ending::Kept { bytes: size },
-                );
+                self.file_over(now, file, Ending::Kept { bytes: size });
             }
             Action::GiveUp { file, failure } => {
                 let part = self
@@ -278,8 +273,7 @@ impl Run {
                     output.abandon(part.as_ref());
                 }
                 let bytes = self.driver.engine.bytes_of(file);
-                let ending = Ending::GivenUp { bytes, failure };
-                self.driver.recorder.file_over(now, file, &self.driver.engine, ending);
+                self.file_over(now, file, Ending::GivenUp { bytes, failure });
             }
             Action::Decided(decision) => {
                 let gauges = self.gauges();
@@ -398,40 +392,42 @@ impl Run {
             sent: Bytes(counters.sent),
             connections_opened: counters.opened,
             connections_open: counters.open_now as u32,
+            counted: counters.counted,
         }
     }
 
     fn read_meter(&mut self) {
         let (now, traffic) = (self.now(), self.traffic());
-        let Some(meter) = &mut self.driver.meter else { return };
-        match meter.read(now, &traffic) {
-            Ok(reading) => {
-                self.energy = Some(reading);
-                self.handle(Event::Energy(reading.total));
-            }
-            Err(error) => tracing::debug!(%error, "no reading this time"),
+        self.driver.metering.read(now, &traffic);
+        if let Some(energy) = self.driver.metering.for_policies(now, &traffic) {
+            self.handle(Event::Energy(energy));
         }
+    }
+
+    /// Takes note of how a file ended, and of what it drew.
+    fn file_over(&mut self, now: Timestamp, file: FileId, ending: Ending) {
+        let traffic = self.traffic();
+        self.driver.metering.read(now, &traffic);
+        let energy = self.driver.metering.take_share(file);
+        self.driver.recorder.file_over(now, file, &self.driver.engine, ending, energy);
     }
 
     fn gauges(&self) -> Gauges {
         Gauges {
-            energy_j: self.energy.map(|reading| reading.total.get()),
+            energy_j: self.driver.metering.last().map(|reading| reading.total.get()),
             connections: self.driver.http.counters().open_now as u32,
         }
     }
 
     fn report(mut self) -> Report {
         let (now, traffic) = (self.now(), self.traffic());
-        if let Some(meter) = &mut self.driver.meter
-            && let Ok(last) = meter.finish(now, &traffic)
-        {
-            self.energy = Some(last);
-        }
+        self.driver.metering.finish(now, &traffic);
         let totals = self.driver.engine.totals();
         let duration = now.since_start();
         let rate = throughput(totals.delivered, duration);
-        let energy = self.energy.map(|reading| reading.total);
-        let parts = self.energy.and_then(|reading| reading.parts);
+        let reading = self.driver.metering.last();
+        let energy = reading.map(|reading| reading.total);
+        let parts = reading.and_then(|reading| reading.parts);
         let summary = Summary {
             policy: self.driver.engine.policy_name().to_owned(),
             files: totals.files,
@@ -444,8 +440,10 @@ impl Run {
             energy_radio_j: parts.map(|parts| parts.radio.get()),
             energy_cpu_j: parts.map(|parts| parts.cpu.get()),
             energy_base_j: parts.map(|parts| parts.base.get()),
-            energy_source: self.driver.meter.as_ref().map(|meter| meter.source().to_string()),
-            throughput_per_joule: energy.filter(|e| e.get() > 0.0).map(|e| rate / e.get()),
+            energy_source: self.driver.metering.source(),
+            throughput_per_joule: energy
+                .and_then(|energy| throughput_per_joule(totals.delivered, duration, energy)),
+            clusters: Vec::new(),
             connections: traffic.connections_opened,
             requests: totals.requests,
             retries: totals.retries,

@@ -166,6 +166,11 @@ pub struct FileReport {
     pub already_there: bool,
     /// The digest that was checked, as `algorithm=hex`.
     pub digest: Option<String>,
+    /// What it drew while its bytes moved, joules; files that moved together share by their bytes.
+    /// The radio's tail belongs to the whole run and is not in it.
+    pub energy_j: Option<f64>,
+    /// Throughput over energy (papers/001 equation 1), bits a second a joule.
+    pub throughput_per_joule: Option<f64>,
     /// Whether it is there and verified.
     pub ok: bool,
     /// Why it is not.
@@ -212,6 +217,23 @@ pub struct ActiveFile {
     pub size: Option<u64>,
 }
 
+/// What the files of one size class took and cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClusterCost {
+    /// `small`, `medium` or `large`, as each file was last classified.
+    pub cluster: String,
+    /// Files that were transferred.
+    pub files: u64,
+    /// Body bytes received for them.
+    pub bytes: u64,
+    /// From the first one's start to the last one's end, seconds.
+    pub seconds: f64,
+    /// What they drew, joules, with a part of what belongs to no file (the radio's tail) by bytes.
+    pub energy_j: Option<f64>,
+    /// Throughput over energy (papers/001 equation 1), bits a second a joule.
+    pub throughput_per_joule: Option<f64>,
+}
+
 /// Everything is over.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
@@ -241,6 +263,8 @@ pub struct Summary {
     pub energy_source: Option<String>,
     /// Throughput over energy (papers/001 equation 1), bits a second a joule.
     pub throughput_per_joule: Option<f64>,
+    /// The same by cluster.
+    pub clusters: Vec<ClusterCost>,
     /// Connections opened.
     pub connections: u64,
     /// Requests made.
@@ -272,6 +296,7 @@ impl Summary {
             energy_base_j: None,
             energy_source: None,
             throughput_per_joule: None,
+            clusters: Vec::new(),
             connections: 0,
             requests: 0,
             retries: 0,

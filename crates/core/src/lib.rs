@@ -23,6 +23,7 @@ pub mod events;
 mod fetch;
 mod job;
 mod journal;
+mod metering;
 mod report;
 pub mod sink;
 mod source;

@@ -1,19 +1,19 @@
 //! What a run did: per file, per decision, with joules and their source.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use pelton_algos::cluster::Cluster;
+use pelton_algos::cluster::{Cluster, SizeClass};
 use pelton_algos::policy::Decision;
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::{BitRate, Bytes};
+use pelton_algos::units::{BitRate, Bytes, Joules};
 use serde::Serialize;
 
 use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{ClusterUse, Engine, Failure, FileId};
 use crate::events::{
-    ActiveFile, AllocationReport, ClusterReport, DecisionMade, ErrorReport, FileReport, FileStart,
-    LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
+    ActiveFile, AllocationReport, ClusterCost, ClusterReport, DecisionMade, ErrorReport,
+    FileReport, FileStart, LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
 };
 use crate::{Error, ErrorKind};
 
@@ -67,6 +67,7 @@ pub(crate) struct Recorder {
     files: Vec<FileReport>,
     decisions: Vec<DecisionMade>,
     failures: Vec<ErrorKind>,
+    costs: Costs,
 }
 
 /// What the meter and the connections say at some moment.
@@ -86,6 +87,7 @@ impl Recorder {
             files: Vec::new(),
             decisions: Vec::new(),
             failures: Vec::new(),
+            costs: Costs::default(),
         }
     }
 
@@ -137,6 +139,7 @@ impl Recorder {
         file: FileId,
         engine: &Engine,
         ending: Ending,
+        energy: Option<Joules>,
     ) {
         let spec = engine.spec(file);
         let notes =
@@ -147,6 +150,12 @@ impl Recorder {
             Ending::GivenUp { bytes, failure } => (bytes, false, Some(failure)),
         };
         self.failures.extend(failure.as_ref().map(|failure| failure.kind));
+        let took = now - notes.started;
+        let received = bytes.saturating_sub(notes.resumed_from);
+        if !already_there {
+            let class = engine.class_of(file);
+            self.costs.add(class, notes.started, now, Bytes(received), energy);
+        }
         let url = shown(engine.place(file));
         let failure = failure.map(|failure| naming(&url, failure));
         let report = FileReport {
@@ -154,12 +163,15 @@ impl Recorder {
             name: spec.name.clone(),
             url,
             bytes,
-            seconds: (now - notes.started).as_secs_f64(),
+            seconds: took.as_secs_f64(),
             connections: notes.connections.len() as u32,
             protocol: notes.protocol.map(|protocol| protocol.to_string()),
             resumed_from: notes.resumed_from,
             already_there,
             digest: spec.digest.as_ref().filter(|_| failure.is_none()).map(ToString::to_string),
+            energy_j: energy.map(Joules::get),
+            throughput_per_joule: energy
+                .and_then(|energy| throughput_per_joule(Bytes(received), took, energy)),
             ok: failure.is_none(),
             error: failure.map(error_report),
         };
@@ -211,7 +223,8 @@ impl Recorder {
         common_code(self.failures.iter().map(|kind| kind.exit_code()))
     }
 
-    pub(crate) fn finish(self, summary: Summary) -> Report {
+    pub(crate) fn finish(self, mut summary: Summary) -> Report {
+        summary.clusters = self.costs.clusters(summary.energy_j);
         (self.tell)(RunEvent::Summary(summary.clone()));
         Report { plan: self.plan, summary, files: self.files, decisions: self.decisions }
     }
@@ -245,6 +258,8 @@ pub(crate) fn not_begun(at_s: f64, name: String, url: &url::Url, failure: Failur
         resumed_from: 0,
         already_there: false,
         digest: None,
+        energy_j: None,
+        throughput_per_joule: None,
         ok: false,
         error: Some(error_report(failure)),
     }
@@ -265,6 +280,68 @@ fn naming(url: &str, failure: Failure) -> Failure {
         return failure;
     }
     Failure { message: format!("{url}: {}", failure.message), ..failure }
+}
+
+/// What each size class took.
+#[derive(Debug, Default)]
+struct Costs {
+    by_class: BTreeMap<SizeClass, Cost>,
+}
+
+#[derive(Debug)]
+struct Cost {
+    files: u64,
+    bytes: Bytes,
+    from: Timestamp,
+    until: Timestamp,
+    energy: Option<Joules>,
+}
+
+impl Costs {
+    fn add(
+        &mut self,
+        class: SizeClass,
+        from: Timestamp,
+        until: Timestamp,
+        bytes: Bytes,
+        energy: Option<Joules>,
+    ) {
+        let nothing = Cost { files: 0, bytes: Bytes::ZERO, from, until, energy: None };
+        let cost = self.by_class.entry(class).or_insert(nothing);
+        cost.files += 1;
+        cost.bytes += bytes;
+        cost.from = cost.from.min(from);
+        cost.until = cost.until.max(until);
+        cost.energy = energy.map(|energy| energy + cost.energy.unwrap_or_default()).or(cost.energy);
+    }
+
+    /// The classes, where the run has drawn `total` joules in all.
+    fn clusters(&self, total: Option<f64>) -> Vec<ClusterCost> {
+        let dealt: f64 = self.by_class.values().filter_map(|c| c.energy).map(Joules::get).sum();
+        let rest = total.map_or(0.0, |total| (total - dealt).max(0.0));
+        let bytes: Bytes = self.by_class.values().map(|cost| cost.bytes).sum();
+        let of_class = |(class, cost): (&SizeClass, &Cost)| {
+            let share =
+                if bytes == Bytes::ZERO { 0.0 } else { cost.bytes.as_f64() / bytes.as_f64() };
+            let energy = cost.energy.map(|energy| energy + Joules::new(rest * share));
+            let took = cost.until - cost.from;
+            ClusterCost {
+                cluster: class.name().to_owned(),
+                files: cost.files,
+                bytes: cost.bytes.0,
+                seconds: took.as_secs_f64(),
+                energy_j: energy.map(Joules::get),
+                throughput_per_joule: energy
+                    .and_then(|energy| throughput_per_joule(cost.bytes, took, energy)),
+            }
+        };
+        self.by_class.iter().map(of_class).collect()
+    }
+}
+
+/// Equation 1 of papers/001; nothing where nothing was drawn.
+pub(crate) fn throughput_per_joule(bytes: Bytes, time: Duration, energy: Joules) -> Option<f64> {
+    (energy > Joules::ZERO).then(|| throughput(bytes, time) / energy.get())
 }
 
 /// How a file ended.

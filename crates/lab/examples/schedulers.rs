@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if std::env::var_os("SEQUENTIAL").is_some() {
         run(&files, link, known, radio, Fixed::default())?;
     }
-    run(&files, link, known, radio, LowE)?;
+    run(&files, link, known, radio, LowE::default())?;
     run(&files, link, known, radio, Hat)?;
     run(&files, link, known, radio, Eht::default())?;
     Ok(())

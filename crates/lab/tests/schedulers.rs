@@ -66,7 +66,7 @@ fn named(lanes: [u32; 3]) -> Vec<(String, u32)> {
 #[test]
 fn the_three_schedulers_differ_as_computed() {
     let runs = [
-        thread::spawn(|| run(LowE)),
+        thread::spawn(|| run(LowE::default())),
         thread::spawn(|| run(Hat)),
         thread::spawn(|| run(Eht::default())),
     ];

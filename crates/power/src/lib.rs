@@ -4,24 +4,42 @@
 //! [`PowerMeter`], and every reading carries its [`Source`], so that the two are never mixed
 //! without a label.
 //!
-//! This version reads no hardware itself: [`auto()`] gives the [`Modelled`] meter, and a caller with
-//! a sensor of its own implements [`PowerMeter`].
+//! [`auto()`] picks the best meter of a machine and says why; a caller with a sensor of its own
+//! implements [`PowerMeter`], or hands a function to [`Callback`].
 //!
 //! | module | holds |
 //! |---|---|
 //! | `meter` | the seat: [`PowerMeter`], [`Reading`] and what they carry |
+//! | [`meters`] | what reads hardware: rapl, battery, hwmon, scpi; replay; the callback's seat |
 //! | [`radio`] | the radio state machine and its profiles; pure |
+//! | [`device`] | own profiles: a TOML file, Android's `power_profile.xml` |
+//! | `interface` | what an interface of the system moved: [`Interface`] |
 //! | `modelled` | [`Modelled`], the meter, and [`NetworkEnergyModel`], its forecast |
+//! | [`trace`] | packets, and a radio run over them; pure |
+//! | [`track`] | connection tracking: when the next packets come; pure |
+//! | [`sleep`] | what a card that sleeps between packets draws; pure |
 //! | `wire` | headers, acknowledgements and handshakes; pure |
 //! | `auto` | [`auto()`]: which meter a run gets, and why |
 
 mod auto;
+pub mod device;
+mod interface;
 mod meter;
+pub mod meters;
 mod modelled;
 pub mod radio;
+pub mod sleep;
+pub mod trace;
+pub mod track;
 mod wire;
 
-pub use auto::{Choice, auto};
-pub use meter::{MeterError, Parts, PowerMeter, Reading, Scope, Source, SourceKind, Traffic};
-pub use modelled::{CpuClock, Modelled, ModelledConfig, NetworkEnergyModel, ProcessCpu};
+pub use auto::{Choice, Sysfs, auto, auto_in};
+pub use interface::Interface;
+pub use meter::{
+    Counted, MeterError, Parts, PowerMeter, Reading, Resolution, Scope, Source, SourceKind, Traffic,
+};
+pub use meters::Callback;
+pub use modelled::{
+    CpuClock, MachineCpu, Modelled, ModelledConfig, NetworkEnergyModel, ProcessCpu,
+};
 pub use radio::Radio;

@@ -1,6 +1,7 @@
 //! The seat that every power meter takes.
 
 use std::fmt;
+use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules};
@@ -57,6 +58,24 @@ pub struct Traffic {
     pub connections_opened: u64,
     /// Connections open now.
     pub connections_open: u32,
+    /// The part of this whose segments the system has counted.
+    pub counted: Counted,
+}
+
+/// Traffic whose TCP segments were counted (`TCP_INFO` on Linux), cumulative. What is not counted
+/// is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// Bytes received in these segments.
+    pub received: Bytes,
+    /// Bytes sent in these segments.
+    pub sent: Bytes,
+    /// Segments received, bare acknowledgements among them.
+    pub segments_received: u64,
+    /// Segments sent, bare acknowledgements among them.
+    pub segments_sent: u64,
+    /// Connections whose opening is among them.
+    pub connections: u64,
 }
 
 /// Energy by what used it, where the source knows.
@@ -81,10 +100,32 @@ pub struct Reading {
     pub parts: Option<Parts>,
 }
 
+/// How fine a meter is. What it reads over less than an interval, or below a step, says little.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resolution {
+    /// The time between two fresh readings; zero for a model, which is always fresh.
+    pub interval: Duration,
+    /// The least difference that shows.
+    pub step: Joules,
+}
+
+impl Resolution {
+    /// Of a reading that is fresh and exact at any time.
+    pub const EXACT: Self = Self { interval: Duration::ZERO, step: Joules::ZERO };
+}
+
 /// Why a meter gave no reading.
 #[derive(Debug, thiserror::Error)]
 pub enum MeterError {
-    /// The sensor is not there, or this user may not read it.
+    /// There is no such sensor.
+    #[error("no {meter}: {reason}")]
+    Absent {
+        /// The meter's name.
+        meter: String,
+        /// Where it was looked for.
+        reason: String,
+    },
+    /// The sensor gives nothing now, or not to this user.
     #[error("{meter} can't be read: {reason}")]
     Unreadable {
         /// The meter's name.
@@ -92,6 +133,16 @@ pub enum MeterError {
         /// Why, and what would help.
         reason: String,
     },
+}
+
+impl MeterError {
+    pub(crate) fn absent(meter: &str, reason: impl Into<String>) -> Self {
+        Self::Absent { meter: meter.to_owned(), reason: reason.into() }
+    }
+
+    pub(crate) fn unreadable(meter: &str, reason: impl Into<String>) -> Self {
+        Self::Unreadable { meter: meter.to_owned(), reason: reason.into() }
+    }
 }
 
 /// Cumulative energy of a run. Implement it for an own meter.
@@ -104,6 +155,11 @@ pub trait PowerMeter: Send {
 
     /// What the joules cover.
     fn scope(&self) -> Scope;
+
+    /// How often readings change and by how little. Default: as if always fresh.
+    fn resolution(&self) -> Resolution {
+        Resolution::EXACT
+    }
 
     /// Energy from the first reading until `now`. `traffic` is cumulative and serves models; a
     /// meter that reads hardware ignores it.

@@ -7,7 +7,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules, Watts};
 
 use crate::meter::{MeterError, Parts, PowerMeter, Reading, Scope, Source, SourceKind, Traffic};
-use crate::radio::{Radio, RadioMachine, RadioProfile};
+use crate::radio::{Radio, RadioMachine, RadioProfile, State};
 use crate::wire::Wire;
 
 /// What the modelled device draws. The defaults are assumptions about a phone, not measurements
@@ -62,6 +62,26 @@ impl CpuClock for ProcessCpu {
     }
 }
 
+/// The CPU time of the whole machine: `/proc/stat` on Linux, elsewhere nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MachineCpu;
+
+impl CpuClock for MachineCpu {
+    fn cpu_time(&self) -> Duration {
+        std::fs::read_to_string("/proc/stat").map(|text| busy_time(&text)).unwrap_or_default()
+    }
+}
+
+/// The busy time in the first line of `/proc/stat` (proc(5)): all but idle and waiting for I/O, and
+/// not guests, which are in user time already. Linux counts it in hundredths of a second for users.
+fn busy_time(stat: &str) -> Duration {
+    let line = stat.lines().next().unwrap_or_default();
+    let ticks = line.split_whitespace().skip(1).take(8).enumerate();
+    let busy = ticks.filter(|(index, _)| ![3, 4].contains(index));
+    let sum: u64 = busy.filter_map(|(_, ticks)| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(sum.saturating_mul(10))
+}
+
 /// A meter that reads no hardware: the radio model fed with the run's traffic, CPU time times
 /// power per core, and base power times elapsed time.
 #[derive(Debug, Clone)]
@@ -98,7 +118,7 @@ impl<C: CpuClock> Modelled<C> {
     /// run: what came before is not counted.
     fn update(&mut self, now: Timestamp, traffic: &Traffic, last: bool) -> Reading {
         let cpu_time = self.clock.cpu_time();
-        let wire = Wire::estimate(traffic.sent, traffic.received, traffic.connections_opened);
+        let wire = Wire::of(traffic);
         let run = self.run.get_or_insert_with(|| Run {
             began: now,
             now,
@@ -107,13 +127,15 @@ impl<C: CpuClock> Modelled<C> {
             radio: self.config.radio.clone().map(|profile| RadioMachine::new(profile, now)),
         });
         if let Some(radio) = &mut run.radio {
-            let moved = wire.since(run.wire);
+            // Counting corrects an estimate downwards at times: what was drawn for it stays drawn.
+            let fed = run.wire;
+            run.wire = wire.max(fed);
+            let moved = run.wire.since(fed);
             radio.on_traffic(now, moved.sent, moved.received);
             if last {
                 radio.finish(now);
             }
         }
-        run.wire = wire;
         run.now = run.now.max(now);
         let parts = Parts {
             radio: run.radio.as_ref().map_or(Joules::ZERO, RadioMachine::energy),
@@ -174,21 +196,49 @@ impl NetworkEnergyModel {
     }
 }
 
-impl EnergyModel for NetworkEnergyModel {
-    /// Runs the meter's radio through the transfer in one step. The forecast's rate is not asked
-    /// for: with power linear in the rate, bytes and duration determine the energy.
-    fn predict(&self, forecast: &Forecast) -> Joules {
+/// A GET and the head of its response over HTTP/1.1, as pelton and common servers write them.
+const REQUEST: Bytes = Bytes(220);
+const HEAD: Bytes = Bytes(280);
+
+impl NetworkEnergyModel {
+    /// The radio after the transfer and its tail: one step, since with power linear in the rate,
+    /// bytes and duration determine the energy.
+    fn radio(&self, forecast: &Forecast) -> Option<RadioMachine> {
+        let profile = self.config.radio.clone()?;
         let end = Timestamp::START + forecast.duration;
-        let wire = Wire::estimate(Bytes::ZERO, forecast.bytes, forecast.connections.into());
-        let radio = self.config.radio.clone().map_or(Joules::ZERO, |profile| {
-            let mut radio = RadioMachine::new(profile, Timestamp::START);
-            radio.on_traffic(end, wire.sent, wire.received);
-            radio.finish(end);
-            radio.energy()
-        });
-        radio
+        let times = |bytes: Bytes, count: u64| Bytes(bytes.0.saturating_mul(count));
+        let connections = u64::from(forecast.connections);
+        let received = forecast.bytes
+            + times(HEAD, forecast.requests)
+            + times(forecast.handshake, connections);
+        let sent = times(REQUEST, forecast.requests);
+        let wire = Wire::estimate(sent, received, connections);
+        let mut radio = RadioMachine::new(profile, Timestamp::START);
+        radio.on_bursts(end, wire.sent, wire.received, forecast.burst);
+        radio.finish(end);
+        Some(radio)
+    }
+}
+
+impl EnergyModel for NetworkEnergyModel {
+    fn predict(&self, forecast: &Forecast) -> Joules {
+        self.radio(forecast).map_or(Joules::ZERO, |radio| radio.energy())
             + self.cpu(forecast.bytes, forecast.connections)
             + self.config.base * forecast.duration
+    }
+
+    fn remark(&self, forecast: &Forecast) -> Option<String> {
+        let radio = self.radio(forecast)?;
+        let active = radio.uses().iter().any(|used| used.state == State::Active);
+        let shared = radio.profile().shared.as_ref().filter(|_| !active);
+        let tail = match shared {
+            Some(shared) => shared.power * shared.tail,
+            None => radio.profile().tail_energy(),
+        };
+        let tail = (tail > Joules::ZERO).then(|| format!("{tail} of it the tail"));
+        let stays = shared.map(|shared| format!("the radio stays on {}", shared.name));
+        let parts: Vec<String> = stays.into_iter().chain(tail).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 
@@ -271,6 +321,13 @@ mod tests {
     }
 
     #[test]
+    fn the_machine_is_busy_but_for_idle_and_waiting() {
+        let stat = "cpu  100 20 30 9000 500 4 6 10 99 99\ncpu0 1 2 3\n";
+        assert_eq!(busy_time(stat), Duration::from_millis(1_700));
+        assert_eq!(busy_time(""), Duration::ZERO);
+    }
+
+    #[test]
     fn this_process_uses_cpu_time() {
         let before = ProcessCpu.cpu_time();
         let mut work = 0_u64;
@@ -319,7 +376,7 @@ mod tests {
             let config = ModelledConfig { radio: radio.profile(), ..ModelledConfig::default() };
             let duration = Duration::from_millis(millis);
             let rate = BitRate::from_mbps(mbps);
-            let forecast = Forecast { bytes: rate * duration, rate, duration, connections };
+            let forecast = Forecast { bytes: rate * duration, rate, duration, connections, burst: Bytes(u64::MAX), ..Forecast::default() };
             let predicted = NetworkEnergyModel::new(config.clone()).predict(&forecast).get();
             let metered = metered(&config, &forecast).get();
             prop_assert!((predicted - metered).abs() <= 0.05 * metered, "{predicted} against {metered}");
@@ -327,7 +384,7 @@ mod tests {
 
         #[test]
         fn any_forecast_costs_something_finite(bytes: u64, bps: f64, duration: Duration, connections: u32) {
-            let forecast = Forecast { bytes: Bytes(bytes), rate: BitRate::from_bps(bps), duration, connections };
+            let forecast = Forecast { bytes: Bytes(bytes), rate: BitRate::from_bps(bps), duration, connections, ..Forecast::default() };
             let joules = NetworkEnergyModel::default().predict(&forecast).get();
             prop_assert!(joules > 0.0 && joules.is_finite());
         }

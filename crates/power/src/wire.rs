@@ -2,6 +2,8 @@
 
 use pelton_algos::units::Bytes;
 
+use crate::meter::Traffic;
+
 /// Payload of a full TCP segment: 1500 bytes of Ethernet MTU without [`HEADER`].
 const SEGMENT: Bytes = Bytes(1448);
 
@@ -29,8 +31,27 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Estimates headers, acknowledgements, and the segments that open and close connections. It
-    /// takes totals and not increments: rounding to segments happens once.
+    /// Adds headers, acknowledgements, and the segments that open and close connections: from
+    /// counted segments as far as they go, and for the rest estimated. It takes totals and not
+    /// increments: rounding to segments happens once.
+    pub(crate) fn of(traffic: &Traffic) -> Self {
+        let counted = traffic.counted;
+        let rest = Self::estimate(
+            traffic.sent.saturating_sub(counted.sent),
+            traffic.received.saturating_sub(counted.received),
+            traffic.connections_opened.saturating_sub(counted.connections),
+        );
+        let bytes =
+            |payload: Bytes, segments: u64| payload + Bytes(segments.saturating_mul(HEADER));
+        Self {
+            sent: rest.sent + bytes(counted.sent.min(traffic.sent), counted.segments_sent),
+            received: rest.received
+                + bytes(counted.received.min(traffic.received), counted.segments_received),
+        }
+    }
+
+    /// What `connections` with these bytes of payload put on the wire, as far as that can be told
+    /// from outside.
     pub(crate) fn estimate(sent: Bytes, received: Bytes, connections: u64) -> Self {
         let opening = |bare: u64| Bytes(connections.saturating_mul(SYN + bare * HEADER));
         Self {
@@ -40,6 +61,11 @@ impl Wire {
                 + acknowledgements(sent)
                 + opening(SERVER_BARE_SEGMENTS),
         }
+    }
+
+    /// The larger of both, in each direction.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self { sent: self.sent.max(other.sent), received: self.received.max(other.received) }
     }
 
     /// What was added since `earlier`.
@@ -73,6 +99,31 @@ mod tests {
     fn each_connection_costs_its_handshake() {
         let wire = Wire::estimate(Bytes::ZERO, Bytes::ZERO, 2);
         assert_eq!(wire, Wire { sent: Bytes(2 * (60 + 156)), received: Bytes(2 * (60 + 104)) });
+    }
+
+    #[test]
+    fn counted_segments_replace_estimates() {
+        use crate::meter::Counted;
+        // 10 segments came in and 2 acknowledgements went out, where 5 would be estimated.
+        let counted = Counted {
+            received: Bytes(14_480),
+            sent: Bytes(100),
+            segments_received: 11,
+            segments_sent: 4,
+            connections: 1,
+        };
+        let all = Traffic {
+            received: Bytes(14_480),
+            sent: Bytes(100),
+            connections_opened: 1,
+            connections_open: 1,
+            counted,
+        };
+        let wire = Wire::of(&all);
+        assert_eq!(wire, Wire { sent: Bytes(100 + 4 * 52), received: Bytes(14_480 + 11 * 52) });
+        let more = Traffic { received: Bytes(2 * 14_480), connections_opened: 2, ..all };
+        let estimated = Wire::estimate(Bytes::ZERO, Bytes(14_480), 1);
+        assert_eq!(Wire::of(&more).since(wire), estimated);
     }
 
     #[test]

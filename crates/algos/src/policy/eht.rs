@@ -7,14 +7,13 @@ use std::time::Duration;
 use search::Search;
 
 use super::{
-    Decision, Observation, Plan, Policy, count, describe_link, describe_shares, heaviest_first,
+    Decision, Observation, Plan, Policy, count, describe_link, describe_shares, forecast,
+    heaviest_first,
 };
 use crate::cluster::Cluster;
 use crate::energy::Forecast;
 use crate::link::LinkEstimate;
-use crate::params;
 use crate::time::Timestamp;
-use crate::units::{Bytes, Joules};
 
 /// How a cluster's weight follows from its bytes and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -189,40 +188,18 @@ impl Eht {
         std::iter::once(start).chain(above).chain(below).collect()
     }
 
-    /// How long the model expects the transfer to take with `channels`: as long as the link needs
-    /// for the bytes, or the channels for the files, or one of them for its longest file. A channel
-    /// moves a file at its streams' windows, and needs at least a round trip for it.
-    fn predicted_duration(observation: &Observation<'_>, channels: u32) -> Duration {
-        let Observation { link, limits, clusters, .. } = observation;
-        let rtt = link.rtt.as_secs_f64();
-        let trips = |cluster: &Cluster| {
-            let streams = params::usable_parallelism(cluster, link, limits);
-            let a_trip = link.stream_window.scale(f64::from(streams)).max(Bytes(1));
-            (cluster.mean_size.as_f64() / a_trip.as_f64()).max(1.0)
-        };
-        let longest = clusters.iter().map(trips).fold(0.0, f64::max) * rtt;
-        let all: f64 = clusters.iter().map(|c| c.files as f64 * trips(c)).sum::<f64>() * rtt;
-        let by_link = (observation.remaining() / link.bandwidth).as_secs_f64();
-        let lanes = channels.min(limits.max_files).max(1);
-        let seconds = by_link.max(all / f64::from(lanes)).max(longest);
-        // Two round trips pass before the first byte: the handshake and the request.
-        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4) + link.rtt * 2
-    }
-
-    /// Seconds and joules that the model expects of what is left with `channels`.
-    fn forecast(&self, observation: &Observation<'_>, channels: u32) -> (Duration, Joules) {
-        let bytes = observation.remaining();
-        let duration = Self::predicted_duration(observation, channels);
+    /// What the model expects of what is left with `channels`.
+    fn forecast(&self, observation: &Observation<'_>, channels: u32) -> Forecast {
         let connections = self.decision(observation, channels, "").connections();
-        let forecast = Forecast { bytes, rate: bytes / duration, duration, connections };
-        (duration, observation.energy_model.predict(&forecast))
+        forecast::forecast(observation, channels, connections)
     }
 
     /// The best candidate by the energy model.
     fn by_model(&self, observation: &Observation<'_>) -> u32 {
         let mut best = (1, f64::MIN);
         for channels in self.series(observation.limits.max_channels.max(1)) {
-            let (duration, energy) = self.forecast(observation, channels);
+            let expected = self.forecast(observation, channels);
+            let (duration, energy) = forecast::cost(observation, &expected);
             let efficiency = self.config.efficiency(observation.remaining(), duration, energy);
             if efficiency > best.1 {
                 best = (channels, efficiency);
@@ -287,10 +264,10 @@ impl Eht {
             _ if observation.is_measured => "too short to search, so by model",
             _ => "not measured yet, so by model",
         };
-        let (duration, joules) = self.forecast(observation, channels);
-        let seconds = duration.as_secs_f64();
+        let expected = self.forecast(observation, channels);
+        let expected = forecast::describe(observation, &expected);
         let channels = count(channels, "channel");
-        format!("{cause} {channels}: {seconds:.1} s and {joules} expected from here")
+        format!("{cause} {channels}: {expected} expected from here")
     }
 
     fn decision(&self, observation: &Observation<'_>, channels: u32, reason: &str) -> Decision {

@@ -17,6 +17,7 @@ fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
         limits,
         is_measured: true,
         delivered: Bytes::ZERO,
+        handshake: Bytes::ZERO,
         energy: None,
         energy_model: &MODEL,
     }
@@ -29,7 +30,7 @@ fn lanes(decision: &Decision) -> Vec<u32> {
 #[test]
 fn lowe_on_the_worked_example() {
     let clusters = worked_clusters();
-    let decision = LowE.decide(Timestamp::START, &observe(&clusters, worked_limits()));
+    let decision = LowE::default().decide(Timestamp::START, &observe(&clusters, worked_limits()));
     assert_eq!(lanes(&decision), [9, 2, 1]);
     assert_eq!(decision.wanted_connections, 51);
     assert!(decision.reason.contains("left 16 -> 7 -> 5 -> 4"), "{}", decision.reason);
@@ -57,7 +58,7 @@ fn eht_on_the_worked_example() {
 fn budgets_of_the_worked_example_shrink_parallelism_first() {
     let clusters = worked_clusters();
     let limits = Limits { max_connections: 64, ..worked_limits() };
-    let lowe = LowE.decide(Timestamp::START, &observe(&clusters, limits));
+    let lowe = LowE::default().decide(Timestamp::START, &observe(&clusters, limits));
     assert_eq!(lowe.connections(), 51);
     let hat = Hat.decide(Timestamp::START, &observe(&clusters, limits));
     assert_eq!(lanes(&hat), [5, 10, 1], "concurrency is untouched");
@@ -126,7 +127,7 @@ fn connections_are_counted_as_they_are_when_the_budget_binds() {
 
 fn policies() -> Vec<Box<dyn Policy>> {
     vec![
-        Box::new(LowE),
+        Box::new(LowE::default()),
         Box::new(Hat),
         Box::new(Eht::default()),
         Box::new(Eht::new(EhtConfig { weighting: Weighting::Logarithmic, ..EhtConfig::default() })),

@@ -14,6 +14,8 @@ fn file(name: &str) -> FileReport {
         resumed_from: 0,
         already_there: false,
         digest: None,
+        energy_j: None,
+        throughput_per_joule: None,
         ok: true,
         error: None,
     }
@@ -40,6 +42,7 @@ fn totals() -> Summary {
         energy_base_j: None,
         energy_source: Some("modelled: wifi+cpu".to_owned()),
         throughput_per_joule: Some(2.5e6),
+        clusters: Vec::new(),
         connections: 24,
         requests: 230,
         retries: 1,

@@ -5,5 +5,6 @@ mod common;
 mod crash;
 #[cfg(unix)]
 mod guide;
+mod meter;
 mod offline;
 mod transfer;

@@ -6,7 +6,7 @@ use crate::common::{Run, pelton};
 fn help_names_every_command_and_the_settings() {
     let help = pelton(&["--help"]);
     assert_eq!(help.code, 0);
-    for word in ["get", "list", "demo", "completions", "man", "PELTON_"] {
+    for word in ["get", "list", "meter", "demo", "completions", "man", "PELTON_"] {
         assert!(help.stdout.contains(word), "{word} is not in:\n{}", help.stdout);
     }
     let version = pelton(&["--version"]);
@@ -44,7 +44,7 @@ fn bad_values_are_usage_errors_that_say_how_to_write_it() {
         ("--connect-to=a:b", "HOST:PORT:ADDR:PORT"),
         ("--report=run.html", ".json"),
         ("--policy=fast", "lowe, hat, eht, fixed"),
-        ("--power-meter=rapl", "auto, none, model"),
+        ("--power-meter=sun", "scpi:HOST:PORT or model"),
         ("--radio=5g", "none, wifi, lte"),
         ("--max-concurrent-downloads=0", "from 1 to"),
         ("-s0", "from 1 to"),
@@ -160,7 +160,7 @@ fn completions_know_the_commands_and_flags() {
     for shell in ["bash", "zsh", "fish"] {
         let run = pelton(&["completions", shell]);
         assert_eq!(run.code, 0, "{shell}");
-        for word in ["demo", "max-connection-per-server", "lowe"] {
+        for word in ["demo", "max-connection-per-server", "lowe", "n9-3g", "battery"] {
             assert!(run.stdout.contains(word), "{shell} does not know {word}");
         }
     }

@@ -21,6 +21,20 @@ pub trait Io: AsyncRead + AsyncWrite + Unpin {
     fn socket(&self) -> Option<&TcpStream> {
         None
     }
+
+    /// The segments that this stream has moved, where its transport counts them.
+    fn segments(&self) -> Option<Segments> {
+        None
+    }
+}
+
+/// Segments that a TCP connection has sent and received, bare acknowledgements among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Segments {
+    /// Sent.
+    pub sent: u32,
+    /// Received.
+    pub received: u32,
 }
 
 /// A byte stream that was just opened.

@@ -29,7 +29,7 @@ mod wire;
 
 pub use client::{GetRequest, Http};
 pub use config::{HttpConfig, ProtocolChoice, TlsOptions};
-pub use connector::{Connected, Connector, Io};
+pub use connector::{Connected, Connector, Io, Segments};
 pub use cookies::Cookies;
 pub(crate) use http1::Piece;
 pub use netrc::Netrc;

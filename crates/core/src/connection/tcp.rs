@@ -206,6 +206,12 @@ impl Io for TcpIo {
     fn socket(&self) -> Option<&TcpStream> {
         Some(&self.0)
     }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn segments(&self) -> Option<super::connector::Segments> {
+        use std::os::fd::AsFd;
+        super::tcp_info::segments(self.0.as_fd())
+    }
 }
 
 impl AsyncRead for TcpIo {

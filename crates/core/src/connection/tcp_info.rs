@@ -5,6 +5,8 @@ use std::mem::{self, MaybeUninit, offset_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use super::connector::Segments;
+
 /// The head of Linux's `struct tcp_info` (include/uapi/linux/tcp.h), up to what is read here. Its
 /// fields are only ever appended to.
 #[repr(C)]
@@ -19,8 +21,12 @@ struct TcpInfo {
     _after_rtt: [u32; 8],
     /// `tcpi_pacing_rate` to `tcpi_bytes_received`.
     _rates: [u64; 4],
-    /// `tcpi_segs_out`, `tcpi_segs_in`, `tcpi_notsent_bytes`.
-    _segments: [u32; 3],
+    /// `tcpi_segs_out`: since Linux 4.2.
+    segments_out: u32,
+    /// `tcpi_segs_in`: since Linux 4.2.
+    segments_in: u32,
+    /// `tcpi_notsent_bytes`.
+    _not_sent: u32,
     /// `tcpi_min_rtt`: in microseconds; since Linux 4.6.
     min_rtt: u32,
 }
@@ -31,6 +37,36 @@ const UNKNOWN: u32 = u32::MAX;
 /// The least round-trip time of the TCP connection `socket`, or its smoothed one where the kernel
 /// does not keep the least. `None` when the kernel knows neither.
 pub(super) fn min_rtt(socket: BorrowedFd<'_>) -> Option<Duration> {
+    let (info, length) = read(socket)?;
+    let known = |micros: u32| micros != 0 && micros != UNKNOWN;
+    let micros = if length.holds(offset_of!(TcpInfo, min_rtt)) && known(info.min_rtt) {
+        info.min_rtt
+    } else if length.holds(offset_of!(TcpInfo, rtt)) && known(info.rtt) {
+        info.rtt
+    } else {
+        return None;
+    };
+    Some(Duration::from_micros(micros.into()))
+}
+
+/// The segments of the TCP connection `socket`. `None` when the kernel does not count them.
+pub(super) fn segments(socket: BorrowedFd<'_>) -> Option<Segments> {
+    let (info, length) = read(socket)?;
+    let counts = length.holds(offset_of!(TcpInfo, segments_in));
+    counts.then_some(Segments { sent: info.segments_out, received: info.segments_in })
+}
+
+/// How much of a [`TcpInfo`] the kernel has filled.
+struct Length(usize);
+
+impl Length {
+    /// Whether the field of four bytes at `offset` is among it.
+    const fn holds(&self, offset: usize) -> bool {
+        self.0 >= offset + mem::size_of::<u32>()
+    }
+}
+
+fn read(socket: BorrowedFd<'_>) -> Option<(TcpInfo, Length)> {
     let mut info = MaybeUninit::<TcpInfo>::zeroed();
     let mut length = mem::size_of::<TcpInfo>() as libc::socklen_t;
     // SAFETY: `info` is writable for `length` bytes, and the kernel writes no more than that.
@@ -47,17 +83,7 @@ pub(super) fn min_rtt(socket: BorrowedFd<'_>) -> Option<Duration> {
         return None;
     }
     // SAFETY: it was zeroed, and every bit pattern is a valid value of its integers.
-    let info = unsafe { info.assume_init() };
-    let filled = |offset: usize| length as usize >= offset + mem::size_of::<u32>();
-    let known = |micros: u32| micros != 0 && micros != UNKNOWN;
-    let micros = if filled(offset_of!(TcpInfo, min_rtt)) && known(info.min_rtt) {
-        info.min_rtt
-    } else if filled(offset_of!(TcpInfo, rtt)) && known(info.rtt) {
-        info.rtt
-    } else {
-        return None;
-    };
-    Some(Duration::from_micros(micros.into()))
+    Some((unsafe { info.assume_init() }, Length(length as usize)))
 }
 
 #[cfg(test)]
@@ -70,7 +96,25 @@ mod tests {
     fn layout_is_the_kernels() {
         assert_eq!(offset_of!(TcpInfo, rtt), 68);
         assert_eq!(offset_of!(TcpInfo, _rates), 104);
+        assert_eq!(offset_of!(TcpInfo, segments_in), 140);
         assert_eq!(offset_of!(TcpInfo, min_rtt), 148);
+    }
+
+    #[test]
+    fn segments_are_counted() {
+        use std::io::{Read, Write};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        // SYN, SYN-ACK, ACK.
+        let opened = segments(stream.as_fd()).unwrap();
+        assert!(opened.sent >= 2 && opened.received >= 1, "{opened:?}");
+        stream.write_all(b"request").unwrap();
+        peer.read_exact(&mut [0; 7]).unwrap();
+        peer.write_all(b"answer").unwrap();
+        stream.read_exact(&mut [0; 6]).unwrap();
+        let moved = segments(stream.as_fd()).unwrap();
+        assert!(moved.sent > opened.sent && moved.received > opened.received, "{moved:?}");
     }
 
     #[test]

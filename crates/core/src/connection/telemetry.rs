@@ -5,6 +5,10 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
+use pelton_algos::units::Bytes;
+use pelton_power::Counted;
+
+use super::connector::Segments;
 use super::origin::Origin;
 use crate::ErrorKind;
 
@@ -84,6 +88,8 @@ pub struct Counters {
     pub opened: u64,
     /// Connections open now.
     pub open_now: u64,
+    /// The part of this whose TCP segments were counted.
+    pub counted: Counted,
 }
 
 /// Counts, names connections and passes events on.
@@ -111,6 +117,20 @@ impl Telemetry {
 
     pub(super) fn sent(&self, bytes: usize) {
         self.update(|counters| counters.sent += bytes as u64);
+    }
+
+    /// Segments of a connection were counted: as many as `now`, where it was `before` at the last
+    /// time. They hold the bytes, received and sent, of the time between.
+    pub(super) fn counted(&self, before: Option<Segments>, now: Segments, bytes: [u64; 2]) {
+        let since = before.unwrap_or_default();
+        self.update(|counters| {
+            let counted = &mut counters.counted;
+            counted.received += Bytes(bytes[0]);
+            counted.sent += Bytes(bytes[1]);
+            counted.segments_received += u64::from(now.received.wrapping_sub(since.received));
+            counted.segments_sent += u64::from(now.sent.wrapping_sub(since.sent));
+            counted.connections += u64::from(before.is_none());
+        });
     }
 
     /// Counts a new connection and names it.

@@ -1,4 +1,4 @@
-//! Counts what goes over a stream and reads its round-trip time now and then.
+//! Counts what goes over a stream, and reads its round-trip time and segments now and then.
 
 use std::io;
 use std::pin::Pin;
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::connector::Io;
+use super::connector::{Io, Segments};
 use super::http1::{Duplex, Pipe};
 use super::origin::Origin;
 use super::telemetry::{ConnectionEvent, Telemetry};
 
-/// Reads between two looks at the round-trip time: one system call in 64, below two percent of them.
-const READS_PER_RTT: u32 = 64;
+/// Reads between two looks at the transport: two system calls in 64, about three percent of them.
+const READS_PER_LOOK: u32 = 64;
 
 /// A stream that counts.
 pub(super) struct Wire {
@@ -23,6 +23,10 @@ pub(super) struct Wire {
     telemetry: Rc<Telemetry>,
     reads: u32,
     rtt: Option<Duration>,
+    /// Segments at the last look.
+    segments: Option<Segments>,
+    /// Bytes received and sent since then.
+    uncounted: [u64; 2],
 }
 
 impl Wire {
@@ -32,20 +36,32 @@ impl Wire {
         origin: Origin,
         telemetry: Rc<Telemetry>,
     ) -> Self {
-        Self { io, origin, telemetry, reads: 0, rtt }
+        Self { io, origin, telemetry, reads: 0, rtt, segments: None, uncounted: [0; 2] }
     }
 
-    /// `length` bytes were read.
-    fn count(&mut self, length: usize) {
-        self.telemetry.received(length);
+    fn received(&mut self, bytes: usize) {
+        self.telemetry.received(bytes);
+        self.uncounted[0] += bytes as u64;
         self.reads += 1;
-        if self.reads == READS_PER_RTT {
+        if self.reads == READS_PER_LOOK {
+            self.reads = 0;
+            self.count_segments();
             self.look_at_rtt();
         }
     }
 
+    fn sent(&mut self, bytes: usize) {
+        self.telemetry.sent(bytes);
+        self.uncounted[1] += bytes as u64;
+    }
+
+    fn count_segments(&mut self) {
+        let Some(now) = self.io.segments() else { return };
+        let before = self.segments.replace(now);
+        self.telemetry.counted(before, now, std::mem::take(&mut self.uncounted));
+    }
+
     fn look_at_rtt(&mut self) {
-        self.reads = 0;
         let Some(rtt) = self.io.min_rtt() else { return };
         if self.rtt.is_none_or(|before| rtt < before) {
             self.rtt = Some(rtt);
@@ -75,9 +91,15 @@ impl Duplex for Wire {
             }
         };
         if let Ok(length) = &filled {
-            self.count(*length);
+            self.received(*length);
         }
         Some(Poll::Ready(filled))
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.count_segments();
     }
 }
 
@@ -89,7 +111,8 @@ impl AsyncRead for Wire {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
-        self.count(buffer.filled().len() - before);
+        let read = buffer.filled().len() - before;
+        self.received(read);
         Poll::Ready(Ok(()))
     }
 }
@@ -101,7 +124,7 @@ impl AsyncWrite for Wire {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.io).poll_write(cx, bytes))?;
-        self.telemetry.sent(written);
+        self.sent(written);
         Poll::Ready(Ok(written))
     }
 
@@ -111,7 +134,7 @@ impl AsyncWrite for Wire {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, slices))?;
-        self.telemetry.sent(written);
+        self.sent(written);
         Poll::Ready(Ok(written))
     }
 

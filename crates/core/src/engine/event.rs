@@ -14,7 +14,7 @@ use crate::connection::{Origin, Protocol};
 
 /// A file by its number in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId(u32);
+pub struct FileId(pub(crate) u32);
 
 impl FileId {
     pub(super) const fn new(index: usize) -> Self {

@@ -299,6 +299,11 @@ impl Engine {
         self.files[file.index()].ranges.size()
     }
 
+    /// The size class of `file`, as last known.
+    pub fn class_of(&self, file: FileId) -> SizeClass {
+        self.files[file.index()].class
+    }
+
     /// Files whose size is only predicted.
     pub fn files_of_unknown_size(&self) -> u64 {
         self.files.iter().filter(|entry| entry.size_is_guessed()).count() as u64

@@ -11,6 +11,7 @@ use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::Action;
 use super::{Engine, FileId};
+use crate::connection::Scheme;
 
 /// A link estimate that moved by less than this does not call for another decision.
 const MATERIAL_CHANGE: f64 = 1.15;
@@ -30,6 +31,10 @@ const SETTLE: Duration = Duration::from_millis(150);
 
 /// Decisions are told at most so often. Where files of many sizes end, work is dealt anew with each.
 const ANNOUNCED: Duration = Duration::from_millis(250);
+
+/// From `ServerHello` to Finished with a chain of two certificates (RFC 8446): about what public
+/// servers send.
+const TLS_HANDSHAKE: Bytes = Bytes(3_200);
 
 /// Files and streams of one cluster in transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,6 +229,7 @@ impl Engine {
             limits: self.limits(),
             is_measured: self.link.was_full() && clusters_are_known,
             delivered: self.totals.delivered,
+            handshake: self.handshake(),
             energy: self.energy,
             energy_model: &*self.energy_model.0,
         };
@@ -233,6 +239,12 @@ impl Engine {
         self.lanes = self.widened_lanes(&decision, &clusters);
         self.decision = Some(decision);
         self.announce_connections();
+    }
+
+    /// What opening a connection brings: TLS, where it is spoken at all.
+    fn handshake(&self) -> Bytes {
+        let encrypted = self.origins.iter().any(|state| state.origin.scheme == Scheme::Https);
+        if encrypted { TLS_HANDSHAKE } else { Bytes::ZERO }
     }
 
     /// Tells the driver of the present decision if it deals lanes or streams in another way than

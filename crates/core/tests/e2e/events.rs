@@ -151,7 +151,7 @@ fn every_event_is_a_line_of_json_with_the_documented_fields() {
                 &value,
                 "event policy files files_done files_failed bytes seconds throughput_bps energy_j
                  energy_radio_j energy_cpu_j energy_base_j energy_source throughput_per_joule
-                 connections requests retries cpu_s exit_code error",
+                 clusters connections requests retries cpu_s exit_code error",
             ),
             other => panic!("an event that is not documented: {other}"),
         }

@@ -11,6 +11,7 @@
 //! traffic, and the receiver's window growing (it is as large as it will ever be from the start).
 
 mod agenda;
+pub mod cases;
 pub mod chart;
 mod connection;
 mod cubic;
@@ -30,7 +31,7 @@ use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules};
 use pelton_core::catalog::FileSpec;
-use pelton_core::connection::Origin;
+use pelton_core::connection::{Origin, Scheme};
 use pelton_core::engine::{Engine, EngineConfig};
 use pelton_power::ModelledConfig;
 use url::Url;
@@ -68,6 +69,32 @@ impl FileList {
             .collect::<Result<_, _>>()?;
         let sizes = files.iter().map(|file| file.size).collect();
         Ok(Self { origin: Origin::of(&base)?, specs, sizes })
+    }
+
+    /// The list tells sizes, as a listing or a manifest does.
+    #[must_use]
+    pub fn with_sizes(mut self) -> Self {
+        for (spec, size) in self.specs.iter_mut().zip(&self.sizes) {
+            spec.size = Some(*size);
+        }
+        self
+    }
+
+    /// The files as a server with or without TLS names them.
+    fn specs(&self, tls: bool) -> Vec<FileSpec> {
+        let mut specs = self.specs.clone();
+        if tls {
+            for spec in &mut specs {
+                // Both schemes are special ones (URL Standard section 4.2): the change can't fail.
+                let _ = spec.url.set_scheme("https");
+            }
+        }
+        specs
+    }
+
+    fn origin(&self, tls: bool) -> Origin {
+        let (scheme, port) = if tls { (Scheme::Https, 443) } else { (Scheme::Http, 80) };
+        Origin { scheme, port, ..self.origin.clone() }
     }
 
     /// Bytes of all files.

@@ -87,7 +87,7 @@ impl World {
             agenda: Agenda::default(),
             link: LinkModel::new(scenario.link, scenario.seed),
             origin: scenario.origin,
-            name: scenario.files.origin.clone(),
+            name: scenario.files.origin(scenario.origin.tls),
             receive_window: scenario.receive_window.0,
             sizes: scenario.files.sizes.clone(),
             connections: Vec::new(),
@@ -113,7 +113,7 @@ impl World {
     /// Runs to the end of the engine.
     pub(super) fn run(mut self, scenario: &Scenario<'_>) -> Ending {
         self.read_meter();
-        self.tell(Event::Files(scenario.files.specs.clone()));
+        self.tell(Event::Files(scenario.files.specs(scenario.origin.tls)));
         self.tell(Event::ListEnded);
         self.drain();
         let mut meter_due = self.now + METER_INTERVAL;
@@ -196,6 +196,7 @@ impl World {
             sent: Bytes(self.counters.sent),
             connections_opened: self.counters.opened,
             connections_open: self.pool.open.len() as u32,
+            ..Traffic::default()
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Watts};
 
-use super::{Idle, Phase, RadioProfile, Slope};
+use super::{Idle, Phase, RadioProfile, Slope, Tail};
 
 /// Wi-Fi of a 2011 smartphone.
 ///
@@ -14,6 +14,7 @@ use super::{Idle, Phase, RadioProfile, Slope};
 pub fn wifi() -> RadioProfile {
     RadioProfile {
         name: "wifi".to_owned(),
+        origin: "Huang et al., MobiSys 2012".to_owned(),
         // 79.1 ms at 124.4 mW: from power save to constantly awake.
         promotion: Phase {
             duration: Duration::from_micros(79_100),
@@ -27,11 +28,14 @@ pub fn wifi() -> RadioProfile {
         uplink: Slope { milliwatts_per_mbps: 283.17, fitted_up_to: BitRate::from_mbps(10.0) },
         // alpha_d = 137.01 mW per Mbit/s.
         downlink: Slope { milliwatts_per_mbps: 137.01, fitted_up_to: BitRate::from_mbps(20.0) },
+        ceiling: None,
         // 238.1 ms at 119.3 mW: awake in case that more comes.
-        tail: Phase {
+        tail: vec![Tail {
+            name: "tail".to_owned(),
             duration: Duration::from_micros(238_100),
             power: Watts::from_milliwatts(119.3),
-        },
+        }],
+        shared: None,
         // 7.6 ms at 77.2 mW in every 308.2 ms: listening to beacons.
         idle: Idle {
             awake: Phase {
@@ -39,6 +43,7 @@ pub fn wifi() -> RadioProfile {
                 power: Watts::from_milliwatts(77.2),
             },
             period: Duration::from_micros(308_200),
+            sleep: Watts::ZERO,
         },
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::energy::ConstantPower;
 use crate::params::tests::{worked_clusters, worked_limits, worked_link};
-use crate::units::BitRate;
+use crate::units::{BitRate, Bytes, Joules};
 
 #[test]
 fn weights_and_channels_of_the_worked_example() {
@@ -23,6 +23,7 @@ fn observation<'a>(clusters: &'a [Cluster], model: &'a ConstantPower) -> Observa
         limits: worked_limits(),
         is_measured: true,
         delivered: Bytes::ZERO,
+        handshake: Bytes::ZERO,
         energy: Some(Joules::ZERO),
         energy_model: model,
     }

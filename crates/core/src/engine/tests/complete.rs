@@ -11,7 +11,7 @@ pub(super) fn fixed(concurrency: u32, parallelism: u32) -> Box<dyn Policy> {
 }
 
 pub(super) fn policies() -> Vec<Box<dyn Policy>> {
-    vec![Box::new(LowE), Box::new(Hat), Box::new(Eht::default()), fixed(3, 2)]
+    vec![Box::new(LowE::default()), Box::new(Hat), Box::new(Eht::default()), fixed(3, 2)]
 }
 
 /// From a few bytes to 20 MB, with empty files among them.

@@ -34,7 +34,7 @@ enum Command {
 
 fn any_policy() -> impl Strategy<Value = Box<dyn Policy>> {
     (0u32..5, 1u32..20, 1u32..10).prop_map(|(kind, files, streams)| match kind {
-        0 => Box::new(LowE) as Box<dyn Policy>,
+        0 => Box::new(LowE::default()) as Box<dyn Policy>,
         1 => Box::new(Hat),
         2 => Box::new(Eht::default()),
         3 => Box::new(Eht::new(EhtConfig { search_share: 10.0, ..EhtConfig::default() })),

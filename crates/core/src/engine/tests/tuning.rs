@@ -19,7 +19,9 @@ fn secs(seconds: u64) -> Duration {
 
 #[test]
 fn decisions_change_when_the_bandwidth_does() {
-    for policy in [Box::new(LowE) as Box<dyn Policy>, Box::new(Hat), Box::new(Eht::default())] {
+    for policy in
+        [Box::new(LowE::default()) as Box<dyn Policy>, Box::new(Hat), Box::new(Eht::default())]
+    {
         let host = Host { rtt: Duration::from_millis(200), window: 64 * 1024, ..Host::default() };
         let mut world = World::new(policy).host("one", host.files(60, |_| 3 * MB));
         world.mbps = 40.0;

@@ -52,7 +52,7 @@ pub(crate) fn four_by_four() -> Fixed {
 /// Every policy by its name.
 pub(crate) fn policies() -> [(&'static str, ClientBuilder); 4] {
     [
-        ("LowE", builder().policy(LowE)),
+        ("LowE", builder().policy(LowE::default())),
         ("HAT", builder().policy(Hat)),
         ("EHT", builder().policy(Eht::default())),
         ("fixed", builder().policy(four_by_four())),

@@ -1,0 +1,191 @@
+//! Reads the meter of a run, and says which file drew what.
+
+use std::collections::HashMap;
+
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::Joules;
+use pelton_power::{Choice, PowerMeter, Reading, Traffic};
+
+use crate::engine::FileId;
+
+/// A meter, what policies see of it, and what it showed.
+pub(crate) struct Metering {
+    meter: Option<Box<dyn PowerMeter>>,
+    /// Tells policies joules where the meter is too slow for the windows that they compare.
+    stand_in: Option<Box<dyn PowerMeter>>,
+    label: String,
+    last: Option<Reading>,
+    shares: Shares,
+}
+
+impl Metering {
+    /// No joules; `why` is for people.
+    pub(crate) fn none(why: &str) -> Self {
+        Self {
+            meter: None,
+            stand_in: None,
+            label: why.to_owned(),
+            last: None,
+            shares: Shares::default(),
+        }
+    }
+
+    pub(crate) fn new(choice: Choice) -> Self {
+        let Choice { meter, reason, stand_in } = choice;
+        let label = match &stand_in {
+            Some(model) => {
+                format!("{reason}; too slow to decide by, which is done by {}", model.source())
+            }
+            None => reason,
+        };
+        Self { meter: Some(meter), stand_in, label, last: None, shares: Shares::default() }
+    }
+
+    /// Where joules come from, and why from there.
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
+    pub(crate) fn source(&self) -> Option<String> {
+        self.meter.as_ref().map(|meter| meter.source().to_string())
+    }
+
+    /// Whether policies are told joules.
+    pub(crate) fn serves_policies(&self) -> bool {
+        self.meter.is_some()
+    }
+
+    /// Bytes have moved for `file`.
+    pub(crate) fn moved(&mut self, file: FileId, bytes: u64) {
+        *self.shares.moved.entry(file).or_default() += bytes;
+    }
+
+    /// Reads the meter, and deals what was drawn since the last time to the files that moved.
+    pub(crate) fn read(&mut self, now: Timestamp, traffic: &Traffic) {
+        let Some(meter) = &mut self.meter else { return };
+        match meter.read(now, traffic) {
+            Ok(reading) => self.take(reading),
+            Err(error) => tracing::debug!(%error, "no reading this time"),
+        }
+    }
+
+    /// The last reading, which holds the tail.
+    pub(crate) fn finish(&mut self, now: Timestamp, traffic: &Traffic) {
+        let Some(meter) = &mut self.meter else { return };
+        if let Ok(reading) = meter.finish(now, traffic) {
+            self.take(reading);
+        }
+    }
+
+    /// Energy so far as policies see it.
+    pub(crate) fn for_policies(&mut self, now: Timestamp, traffic: &Traffic) -> Option<Joules> {
+        match &mut self.stand_in {
+            Some(model) => model.read(now, traffic).ok().map(|reading| reading.total),
+            None => self.last.map(|reading| reading.total),
+        }
+    }
+
+    /// What the meter showed last.
+    pub(crate) fn last(&self) -> Option<Reading> {
+        self.last
+    }
+
+    /// What `file` drew while it moved; nothing without a meter.
+    pub(crate) fn take_share(&mut self, file: FileId) -> Option<Joules> {
+        self.last?;
+        Some(self.shares.drawn.remove(&file).unwrap_or_default())
+    }
+
+    fn take(&mut self, reading: Reading) {
+        let before = self.last.map_or(Joules::ZERO, |last| last.total);
+        self.shares.deal(reading.total.saturating_sub(before));
+        self.last = Some(reading);
+    }
+}
+
+/// Energy by file: what is drawn between two readings belongs to the files that moved in between,
+/// by their bytes; what is drawn while nothing moves, as in a handshake, to those that move next.
+#[derive(Debug, Default)]
+struct Shares {
+    moved: HashMap<FileId, u64>,
+    undealt: Joules,
+    drawn: HashMap<FileId, Joules>,
+}
+
+impl Shares {
+    fn deal(&mut self, energy: Joules) {
+        self.undealt += energy;
+        let bytes: u64 = self.moved.values().sum();
+        if bytes == 0 {
+            return;
+        }
+        let energy = std::mem::take(&mut self.undealt).get();
+        for (file, part) in self.moved.drain() {
+            let share = Joules::new(energy * part as f64 / bytes as f64);
+            *self.drawn.entry(file).or_default() += share;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pelton_power::meters::Replay;
+    use pelton_power::{Scope, Source, SourceKind};
+
+    use super::*;
+
+    fn replay(series: &[(u64, f64)]) -> Box<dyn PowerMeter> {
+        let source = Source { kind: SourceKind::Measured, name: "test".to_owned() };
+        let series = series.iter().map(|(at, j)| (Duration::from_secs(*at), Joules::new(*j)));
+        Box::new(Replay::new(source, Scope::Device, series))
+    }
+
+    fn read(metering: &mut Metering, second: u64) {
+        metering.read(Timestamp::new(Duration::from_secs(second)), &Traffic::default());
+    }
+
+    #[test]
+    fn energy_goes_to_the_files_that_moved() {
+        let meter = replay(&[(0, 0.0), (1, 2.0), (2, 6.0), (3, 10.0)]);
+        let choice = Choice { meter, reason: "a test".to_owned(), stand_in: None };
+        let mut metering = Metering::new(choice);
+        read(&mut metering, 0);
+        // Nothing moves in the first second: its 2 J go with the next 4 J.
+        read(&mut metering, 1);
+        metering.moved(FileId(0), 300);
+        metering.moved(FileId(1), 100);
+        read(&mut metering, 2);
+        metering.moved(FileId(1), 7);
+        read(&mut metering, 3);
+        assert_eq!(metering.take_share(FileId(0)), Some(Joules::new(4.5)));
+        assert_eq!(metering.take_share(FileId(1)), Some(Joules::new(5.5)));
+        assert_eq!(metering.take_share(FileId(2)), Some(Joules::ZERO));
+    }
+
+    #[test]
+    fn a_slow_meter_is_shown_and_another_decides() {
+        let meter = replay(&[(0, 0.0), (30, 60.0)]);
+        let stand_in = Some(replay(&[(0, 0.0), (1, 7.0)]));
+        let mut metering = Metering::new(Choice { meter, reason: "slow".to_owned(), stand_in });
+        assert!(metering.label().contains("done by measured: replay of test"));
+        let mut policies = Vec::new();
+        for second in 0..2 {
+            read(&mut metering, second);
+            let now = Timestamp::new(Duration::from_secs(second));
+            policies.push(metering.for_policies(now, &Traffic::default()).unwrap().get());
+        }
+        assert_eq!(policies, [0.0, 7.0]);
+        assert_eq!(metering.last().unwrap().total, Joules::new(2.0));
+    }
+
+    #[test]
+    fn without_a_meter_there_are_no_joules() {
+        let mut metering = Metering::none("none");
+        metering.moved(FileId(0), 1);
+        read(&mut metering, 1);
+        assert_eq!(metering.take_share(FileId(0)), None);
+        assert_eq!(metering.for_policies(Timestamp::START, &Traffic::default()), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! A device's own numbers: from a TOML file, or from the `power_profile.xml` that every Android
+//! device carries.
+
+use std::fs;
+use std::path::Path;
+
+use pelton_algos::units::Watts;
+
+use crate::modelled::ModelledConfig;
+use crate::radio::RadioProfile;
+
+mod android;
+mod toml_file;
+
+/// What is known of a device. What a file leaves out stays as [`ModelledConfig::default`] has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Device {
+    /// Its radio.
+    pub radio: RadioProfile,
+    /// Power of one busy core.
+    pub cpu_per_core: Option<Watts>,
+    /// Power of being awake.
+    pub base: Option<Watts>,
+}
+
+/// Which radio of a phone is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AndroidRadio {
+    /// Wi-Fi.
+    Wifi,
+    /// The cellular modem.
+    Modem,
+}
+
+/// A profile that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {reason}")]
+pub struct ProfileError {
+    /// The file.
+    pub name: String,
+    /// What is wrong with it, or why it can't be read.
+    pub reason: String,
+}
+
+impl Device {
+    /// Reads the profile `path`: `FILE.toml`, `FILE.xml` (Android's, its Wi-Fi) or `FILE.xml:modem`.
+    ///
+    /// # Errors
+    /// The file can't be read, or is no such profile.
+    pub fn load(path: &str) -> Result<Self, ProfileError> {
+        let (file, radio) = match path.strip_suffix(":modem") {
+            Some(file) => (file, AndroidRadio::Modem),
+            None => (path, AndroidRadio::Wifi),
+        };
+        let text = fs::read_to_string(file)
+            .map_err(|error| ProfileError { name: file.to_owned(), reason: error.to_string() })?;
+        let extension = Path::new(file).extension();
+        if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("xml")) {
+            Self::from_android(file, &text, radio)
+        } else {
+            Self::from_toml(file, &text)
+        }
+    }
+
+    /// Reads a profile in TOML, as `docs/energy.md` describes it. `name` is for messages.
+    ///
+    /// # Errors
+    /// It is no TOML, a key is unknown or missing, or a number makes no sense.
+    pub fn from_toml(name: &str, text: &str) -> Result<Self, ProfileError> {
+        toml_file::parse(text).map_err(|reason| ProfileError { name: name.to_owned(), reason })
+    }
+
+    /// Reads an Android power profile. `name` is for messages.
+    ///
+    /// # Errors
+    /// It is no power profile, or lacks the values of `radio`.
+    pub fn from_android(name: &str, text: &str, radio: AndroidRadio) -> Result<Self, ProfileError> {
+        android::parse(text, radio).map_err(|reason| ProfileError { name: name.to_owned(), reason })
+    }
+
+    /// The model of this device.
+    pub fn model(self) -> ModelledConfig {
+        let defaults = ModelledConfig::default();
+        ModelledConfig {
+            radio: Some(self.radio),
+            cpu_per_core: self.cpu_per_core.unwrap_or(defaults.cpu_per_core),
+            base: self.base.unwrap_or(defaults.base),
+            ..defaults
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

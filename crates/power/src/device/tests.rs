@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use super::*;
+use crate::radio::Radio;
+
+/// LTE once more, as its user would write it.
+const TOML: &str = r#"
+name = "my-lte"
+source = "measured at home"
+cpu_mw_per_core = 800
+base_mw = 90.5
+
+[promotion]
+seconds = 0.26
+mw = 1210
+
+[active]
+mw = 1200
+up_mw_per_mbps = 438.39
+down_mw_per_mbps = 51.97
+up_fitted_to_mbps = 10
+down_fitted_to_mbps = 20
+
+[[tail]]
+name = "DRX"
+seconds = 10.0
+mw = 1091
+
+[idle]
+mw = 0
+listens_seconds = 0.043
+every_seconds = 1.28
+listening_mw = 594
+"#;
+
+#[test]
+fn a_profile_in_toml_becomes_a_radio_and_a_device() {
+    let device = Device::from_toml("my.toml", TOML).unwrap();
+    let lte = Radio::Lte.profile().unwrap();
+    assert_eq!(device.radio.name, "my-lte");
+    assert_eq!((device.radio.uplink, device.radio.downlink), (lte.uplink, lte.downlink));
+    assert_eq!(device.radio.idle, lte.idle);
+    assert_eq!(device.radio.tail_duration(), Duration::from_secs(10));
+    let model = device.model();
+    assert_eq!(model.cpu_per_core, Watts::new(0.8));
+    assert_eq!(model.base, Watts::from_milliwatts(90.5));
+}
+
+#[test]
+fn mistakes_in_toml_are_named() {
+    let error = |from: &str, to: &str| {
+        Device::from_toml("my.toml", &TOML.replace(from, to)).unwrap_err().to_string()
+    };
+    assert!(error("mw = 1210", "mW = 1210").starts_with("my.toml: "));
+    assert!(error("mw = 1210", "mW = 1210").contains("unknown field `mW`"));
+    assert!(error("mw = 1091", "mw = -1").contains("-1: numbers are finite and not negative"));
+    assert!(error("mw = 1091", "mw = 1300").contains("DRX draws 1.30 W, more than active"));
+    assert!(error("every_seconds = 1.28", "every_seconds = 0.01").contains("longer than a period"));
+    assert!(error("seconds = 10.0", "seconds = inf").contains("finite"));
+}
+
+/// The form of the profiles of Android 8 and later, shortened.
+const ANDROID: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<device name="Android">
+    <item name="screen.on">100</item>
+    <item name="cpu.suspend">5.7</item>
+    <item name="cpu.idle">1.4</item>
+    <array name="cpu.clusters.cores"><value>4</value><value>4</value></array>
+    <item name="cpu.active">18.8</item>
+    <item name="cpu.cluster_power.cluster0">14.7</item>
+    <array name="cpu.core_power.cluster0"><value>3.0</value><value>27.5</value></array>
+    <array name="cpu.core_power.cluster1"><value>12.0</value><value>250.0</value></array>
+    <item name="wifi.controller.idle">2</item>
+    <item name="wifi.controller.rx">123</item>
+    <item name="wifi.controller.tx">333</item>
+    <item name="wifi.controller.voltage">3700</item>
+    <item name="modem.controller.sleep">0</item>
+    <item name="modem.controller.idle">156</item>
+    <item name="modem.controller.rx">145</item>
+    <array name="modem.controller.tx"><value>153</value><value>212</value></array>
+    <array name="camera.flashlight"/>
+</device>
+"#;
+
+#[test]
+fn an_android_profile_gives_both_radios_and_the_cpu() {
+    let wifi = Device::from_android("p.xml", ANDROID, AndroidRadio::Wifi).unwrap();
+    assert_eq!(wifi.radio.active, Watts::from_milliwatts(2.0 * 3.7));
+    assert!((wifi.radio.downlink.milliwatts_per_mbps - 121.0 * 3.7 / 50.0).abs() < 1e-9);
+    assert_eq!(wifi.cpu_per_core, Some(Watts::from_milliwatts(250.0 * 3.85)));
+    let base = wifi.base.unwrap().get();
+    assert!((base - 40.6 * 3.85 / 1e3).abs() < 1e-9, "{base} W");
+    let modem = Device::from_android("p.xml", ANDROID, AndroidRadio::Modem).unwrap().radio;
+    // Its idle current is above the receiving one: waiting costs no more than receiving.
+    assert_eq!(modem.active, Watts::from_milliwatts(145.0 * 3.85));
+    assert!((modem.uplink.milliwatts_per_mbps - 67.0 * 3.85 / 20.0).abs() < 1e-9);
+}
+
+#[test]
+fn other_files_are_no_power_profiles() {
+    let error = |text: &str| {
+        Device::from_android("p.xml", text, AndroidRadio::Wifi).unwrap_err().to_string()
+    };
+    assert!(error("<html/>").contains("is it a power_profile.xml?"));
+    assert!(
+        error("<device><item name='cpu.idle'>1</item></device>")
+            .contains("lacks wifi.controller.idle")
+    );
+    assert!(error("<device><item name='x'>many</item></device>").starts_with("p.xml: "));
+    assert!(error("no XML").starts_with("p.xml: "));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Device::load("/nowhere/radio.toml").unwrap_err().to_string();
+    assert!(error.starts_with("/nowhere/radio.toml: No such file"), "{error}");
+}

@@ -1,0 +1,256 @@
+//! A bench power meter (Yokogawa WT210 class) that speaks SCPI over TCP.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{Joules, Watts};
+
+use super::sum::Trapezium;
+use crate::meter::{
+    MeterError, PowerMeter, Reading, Resolution, Scope, Source, SourceKind, Traffic,
+};
+
+/// The WT210 gives up to ten readings a second (papers/001 section III).
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// An instrument that needs longer for an answer is gone.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Asks for the values that the instrument is set to show.
+const QUERY: &str = ":MEAS:VAL?\n";
+
+/// SCPI 1999.0 volume 1, 7.2.1.5: 9.91E37 stands for "not a number", 9.9E37 for infinity.
+const NOT_A_NUMBER: f64 = 9.9e37;
+
+/// A power meter in the supply line of the device, asked over TCP on a thread of its own, so that
+/// its time is that of its answers. Set it up so that the first value it tells is power in watts.
+///
+/// Clones share the connection. It ends when the last of them is dropped.
+#[derive(Clone)]
+pub struct Scpi {
+    address: String,
+    shared: Arc<Mutex<Log>>,
+    began: Option<Began>,
+    last: Reading,
+}
+
+/// What the instrument told so far.
+#[derive(Debug, Default)]
+struct Log {
+    sum: Trapezium,
+    lost: Option<String>,
+}
+
+/// Where this meter's run began in the log.
+#[derive(Debug, Clone, Copy)]
+struct Began {
+    at: Timestamp,
+    log_at: Timestamp,
+    energy: Joules,
+}
+
+impl fmt::Debug for Scpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scpi").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Scpi {
+    /// Connects to the instrument at `address` (`HOST:PORT`) and takes a first reading.
+    ///
+    /// # Errors
+    /// Nobody answers there, or the answer is no number.
+    pub fn connect(address: &str) -> Result<Self, MeterError> {
+        let name = format!("scpi {address}");
+        let unreadable = |reason: String| MeterError::unreadable(&name, reason);
+        let mut line = Line::open(address).map_err(unreadable)?;
+        let first = line.ask().map_err(unreadable)?;
+        if parse(&first).is_none() {
+            return Err(unreadable(format!("it answered {:?}, no number", first.trim())));
+        }
+        let shared = Arc::new(Mutex::new(Log::default()));
+        let log = Arc::downgrade(&shared);
+        let follower = thread::Builder::new().name("pelton-scpi".to_owned());
+        follower
+            .spawn(move || follow(line, &log))
+            .map_err(|error| unreadable(format!("no thread for it: {error}")))?;
+        let last = Reading { at: Timestamp::START, total: Joules::ZERO, parts: None };
+        Ok(Self { address: address.to_owned(), shared, began: None, last })
+    }
+
+    fn name(&self) -> String {
+        format!("scpi {}", self.address)
+    }
+}
+
+/// The power in an answer. Values beyond 9.9E37 mean that there is none.
+fn parse(answer: &str) -> Option<f64> {
+    let first = answer.trim().split([',', ';']).next()?;
+    first.trim().parse().ok()
+}
+
+/// Whether `watts` is a reading, and not "not a number".
+fn is_reading(watts: f64) -> bool {
+    watts.is_finite() && watts.abs() < NOT_A_NUMBER
+}
+
+/// Asks on until nobody wants to know, or the instrument is gone.
+fn follow(mut line: Line, log: &Weak<Mutex<Log>>) {
+    let began = Instant::now();
+    loop {
+        let asked = Instant::now();
+        let answer = line.ask();
+        let Some(log) = log.upgrade() else { return };
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            Ok(answer) => {
+                if let Some(watts) = parse(&answer).filter(|watts| is_reading(*watts)) {
+                    log.sum.add(Timestamp::new(began.elapsed()), Watts::new(watts));
+                }
+            }
+            Err(reason) => {
+                log.lost = Some(reason);
+                return;
+            }
+        }
+        drop(log);
+        thread::sleep(INTERVAL.saturating_sub(asked.elapsed()));
+    }
+}
+
+/// The connection to an instrument.
+struct Line {
+    stream: BufReader<TcpStream>,
+}
+
+impl Line {
+    fn open(address: &str) -> Result<Self, String> {
+        let said = |error: std::io::Error| error.to_string();
+        let mut addresses = address.to_socket_addrs().map_err(said)?;
+        let first = addresses.next().ok_or("the name has no address")?;
+        let stream = TcpStream::connect_timeout(&first, PATIENCE).map_err(said)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(said)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(said)?;
+        stream.set_nodelay(true).map_err(said)?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    fn ask(&mut self) -> Result<String, String> {
+        let sent = self.stream.get_mut().write_all(QUERY.as_bytes());
+        sent.map_err(|error| format!("it takes no query: {error}"))?;
+        let mut answer = String::new();
+        match self.stream.read_line(&mut answer) {
+            Ok(0) => Err("it closed the connection".to_owned()),
+            Ok(_) => Ok(answer),
+            Err(error) => Err(format!("it gives no answer: {error}")),
+        }
+    }
+}
+
+impl PowerMeter for Scpi {
+    fn source(&self) -> Source {
+        Source { kind: SourceKind::Measured, name: self.name() }
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Device
+    }
+
+    fn resolution(&self) -> Resolution {
+        // 0.1 % of a watt over an interval: the WT210's basic accuracy.
+        Resolution { interval: INTERVAL, step: Joules::new(1e-4) }
+    }
+
+    /// The energy until the instrument's last answer, which is up to an interval ago.
+    fn read(&mut self, now: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {
+        let log = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = &log.lost {
+            return Err(MeterError::unreadable(&self.name(), reason.clone()));
+        }
+        let energy = log.sum.total();
+        let log_at = log.sum.at().unwrap_or_default();
+        let began = *self.began.get_or_insert(Began { at: now, log_at, energy });
+        let at = began.at + (log_at - began.log_at);
+        let total = energy.saturating_sub(began.energy);
+        self.last = Reading { at: at.max(self.last.at), total, parts: None };
+        Ok(self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// An instrument that answers with `answers`, one each query, then hangs up; it tells when.
+    fn instrument(answers: &'static [&'static str]) -> (String, mpsc::Receiver<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut stream = BufReader::new(stream);
+            for answer in answers {
+                let mut query = String::new();
+                stream.read_line(&mut query).unwrap();
+                assert_eq!(query, QUERY);
+                stream.get_mut().write_all(answer.as_bytes()).unwrap();
+            }
+            let mut query = String::new();
+            stream.read_line(&mut query).unwrap();
+            done.send(()).unwrap();
+        });
+        (address, is_done)
+    }
+
+    #[test]
+    fn answers_are_integrated_and_an_instrument_that_vanishes_is_said() {
+        let (address, done) =
+            instrument(&["2.0E+00\n", "2.0E+00\n", "9.91E+37\n", "2.0E+00,0.5\n"]);
+        let mut meter = Scpi::connect(&address).unwrap();
+        let shared = Arc::clone(&meter.shared);
+        done.recv_timeout(Duration::from_secs(10)).unwrap();
+        // The sample that is not a number is bridged: 2 W from the first sample to the third.
+        let (energy, at) = {
+            let log = shared.lock().unwrap();
+            (log.sum.total().get(), log.sum.at().unwrap().since_start().as_secs_f64())
+        };
+        assert!(energy > 0.0 && (energy - 2.0 * at).abs() < 0.2, "{energy} J in {at} s");
+        let error = loop {
+            if let Err(error) = meter.read(Timestamp::START, &Traffic::default()) {
+                break error.to_string();
+            }
+            thread::yield_now();
+        };
+        assert!(error.contains("closed the connection"), "{error}");
+    }
+
+    #[test]
+    fn an_instrument_that_says_no_number_is_refused() {
+        let (address, _done) = instrument(&["ERROR -113\n"]);
+        let error = Scpi::connect(&address).unwrap_err().to_string();
+        assert!(error.contains("no number"), "{error}");
+    }
+
+    #[test]
+    fn nobody_there_is_said() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        assert!(Scpi::connect(&address).unwrap_err().to_string().contains(&address));
+    }
+
+    #[test]
+    fn the_first_value_of_an_answer_counts() {
+        assert_eq!(parse(" 12.5E-01, 3, 4\r\n"), Some(1.25));
+        assert!(!is_reading(9.91e37) && !is_reading(f64::NAN) && is_reading(-0.3));
+        assert_eq!(parse(""), None);
+    }
+}

@@ -1,0 +1,421 @@
+//! Meters on recorded trees, with every oddity that drivers have.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::Joules;
+use proptest::prelude::*;
+
+use super::*;
+use crate::meter::{PowerMeter, Resolution, Scope, Source, SourceKind, Traffic};
+
+/// A tree of small files.
+pub(crate) struct Tree {
+    directory: tempfile::TempDir,
+}
+
+impl Tree {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let tree = Self { directory: tempfile::tempdir().unwrap() };
+        for (path, text) in files {
+            tree.write(path, text);
+        }
+        tree
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.file(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    fn remove(&self, path: &str) {
+        fs::remove_file(self.file(path)).unwrap();
+    }
+
+    fn file(&self, path: &str) -> PathBuf {
+        self.path().join(path)
+    }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::new(Duration::from_secs(seconds))
+}
+
+/// Joules until `seconds`, or the error.
+fn joules(meter: &mut dyn PowerMeter, seconds: u64) -> Result<f64, String> {
+    let reading = meter.read(at(seconds), &Traffic::default());
+    reading.map(|reading| reading.total.get()).map_err(|error| error.to_string())
+}
+
+fn assert_joules(meter: &mut dyn PowerMeter, seconds: u64, expected: f64) {
+    let joules = joules(meter, seconds).unwrap();
+    assert!((joules - expected).abs() < 1e-6, "{joules} J after {seconds} s, not {expected}");
+}
+
+/// A laptop with two sockets' worth of oddities: sub-domains, psys, and packages shown twice.
+fn rapl_tree() -> Tree {
+    Tree::new(&[
+        ("intel-rapl:0/name", "package-0"),
+        ("intel-rapl:0/energy_uj", "1000000"),
+        ("intel-rapl:0/max_energy_range_uj", "262143328850"),
+        ("intel-rapl:0:0/name", "core"),
+        ("intel-rapl:0:0/energy_uj", "700000"),
+        ("intel-rapl:1/name", "psys"),
+        ("intel-rapl:1/energy_uj", "5000000"),
+        ("intel-rapl-mmio:0/name", "package-0"),
+        ("intel-rapl-mmio:0/energy_uj", "1000000"),
+        ("intel-rapl/enabled", "1"),
+    ])
+}
+
+#[test]
+fn rapl_counts_packages_alone() {
+    let tree = rapl_tree();
+    let mut meter = Rapl::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("intel-rapl:0/energy_uj", "3500000");
+    tree.write("intel-rapl:0:0/energy_uj", "2000000");
+    tree.write("intel-rapl:1/energy_uj", "9000000");
+    tree.write("intel-rapl-mmio:0/energy_uj", "3500000");
+    assert_joules(&mut meter, 1, 2.5);
+}
+
+#[test]
+fn a_rapl_counter_wraps_at_its_range() {
+    let tree = rapl_tree();
+    tree.write("intel-rapl:0/energy_uj", "262143000000");
+    let mut meter = Rapl::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("intel-rapl:0/energy_uj", "671150");
+    assert_joules(&mut meter, 1, 1.0);
+}
+
+#[test]
+fn a_rapl_counter_without_a_range_drops_the_wrap() {
+    let tree = rapl_tree();
+    tree.write("intel-rapl:0/max_energy_range_uj", "");
+    let mut meter = Rapl::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("intel-rapl:0/energy_uj", "2000000");
+    assert_joules(&mut meter, 1, 1.0);
+    tree.write("intel-rapl:0/energy_uj", "500000");
+    assert_joules(&mut meter, 2, 1.0);
+    tree.write("intel-rapl:0/energy_uj", "1500000");
+    assert_joules(&mut meter, 3, 2.0);
+}
+
+#[test]
+fn a_rapl_range_smaller_than_the_step_back_drops_the_sample() {
+    let tree = rapl_tree();
+    tree.write("intel-rapl:0/max_energy_range_uj", "1000");
+    let mut meter = Rapl::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("intel-rapl:0/energy_uj", "10");
+    assert_joules(&mut meter, 1, 0.0);
+}
+
+#[test]
+fn a_rapl_counter_that_started_anew_is_no_wrap() {
+    let tree = rapl_tree();
+    let mut meter = Rapl::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("intel-rapl:0/energy_uj", "0");
+    assert_joules(&mut meter, 1, 0.0);
+}
+
+#[test]
+fn a_rapl_meter_that_vanishes_is_said_and_comes_back() {
+    let tree = rapl_tree();
+    let mut meter = Rapl::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.remove("intel-rapl:0/energy_uj");
+    assert!(joules(&mut meter, 1).unwrap_err().contains("rapl can't be read"));
+    tree.write("intel-rapl:0/energy_uj", "4000000");
+    assert_joules(&mut meter, 2, 3.0);
+}
+
+#[test]
+fn no_rapl_says_where_it_looked() {
+    let error = Rapl::open(Path::new("/nowhere/powercap")).unwrap_err().to_string();
+    assert_eq!(error, "no rapl: there is no /nowhere/powercap");
+    let tree = Tree::new(&[("intel-rapl:1/name", "psys"), ("intel-rapl:1/energy_uj", "1")]);
+    assert!(Rapl::open(tree.path()).unwrap_err().to_string().contains("no intel-rapl package"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_rapl_counter_for_root_alone_says_what_helps() {
+    use std::os::unix::fs::PermissionsExt;
+    let tree = rapl_tree();
+    let counter = tree.file("intel-rapl:0/energy_uj");
+    fs::set_permissions(&counter, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(&counter).is_ok() {
+        // Root reads everything.
+        return;
+    }
+    let error = Rapl::open(tree.path()).unwrap_err().to_string();
+    assert!(error.contains("only for root") && error.contains("chmod a+r"), "{error}");
+}
+
+fn battery_tree(files: &[(&str, &str)]) -> Tree {
+    let tree = Tree::new(&[
+        ("AC/type", "Mains"),
+        ("hid-mouse/type", "Battery"),
+        ("hid-mouse/scope", "Device"),
+        ("hid-mouse/energy_now", "99"),
+        ("BAT0/type", "Battery"),
+        ("BAT0/present", "1"),
+        ("BAT0/status", "Discharging"),
+    ]);
+    for (path, text) in files {
+        tree.write(path, text);
+    }
+    tree
+}
+
+#[test]
+fn a_battery_tells_energy_in_microwatt_hours() {
+    let power = [("BAT0/current_now", "9000000"), ("BAT0/voltage_now", "11000000")];
+    let tree = battery_tree(&power);
+    tree.write("BAT0/energy_now", "40000000");
+    let mut meter = Battery::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    // 10 mWh = 36 J; the gauge is slower than the sampling, so nothing is seen in between.
+    assert_joules(&mut meter, 1, 0.0);
+    tree.write("BAT0/energy_now", "39990000");
+    assert_joules(&mut meter, 2, 36.0);
+    // The gauge corrects itself upwards: dropped.
+    tree.write("BAT0/energy_now", "39995000");
+    assert_joules(&mut meter, 3, 36.0);
+    tree.write("BAT0/energy_now", "39985000");
+    assert_joules(&mut meter, 4, 72.0);
+    assert_eq!(meter.resolution().interval, Duration::from_secs(30));
+}
+
+#[test]
+fn current_counts_by_magnitude_whatever_its_sign() {
+    for current in ["500000", "-500000"] {
+        let tree = battery_tree(&[("BAT0/current_now", current), ("BAT0/voltage_now", "4000000")]);
+        let mut meter = Battery::open(tree.path()).unwrap();
+        assert_joules(&mut meter, 10, 0.0);
+        assert_joules(&mut meter, 13, 6.0);
+        // "Unknown" in the way of several drivers.
+        tree.write("BAT0/current_now", "-2147483648");
+        assert_joules(&mut meter, 14, 6.0);
+        tree.write("BAT0/current_now", current);
+        assert_joules(&mut meter, 15, 10.0);
+    }
+}
+
+#[test]
+fn charging_is_not_consumption() {
+    let tree = battery_tree(&[("BAT0/energy_now", "40000000")]);
+    let mut meter = Battery::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("BAT0/status", "Charging");
+    assert!(joules(&mut meter, 1).unwrap_err().contains("unplug"));
+    tree.write("BAT0/energy_now", "30000000");
+    tree.write("BAT0/status", "Discharging");
+    assert_joules(&mut meter, 2, 0.0);
+    tree.write("BAT0/status", "Full");
+    assert!(Battery::open(tree.path()).unwrap_err().to_string().contains("not discharging"));
+}
+
+#[test]
+fn the_second_battery_is_added_while_it_discharges() {
+    let tree = battery_tree(&[("BAT0/energy_now", "40000000")]);
+    tree.write("BAT1/type", "Battery");
+    tree.write("BAT1/status", "Not charging");
+    tree.write("BAT1/energy_now", "20000000");
+    let mut meter = Battery::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("BAT0/energy_now", "39990000");
+    assert_joules(&mut meter, 1, 36.0);
+    tree.write("BAT1/status", "Discharging");
+    assert_joules(&mut meter, 2, 36.0);
+    tree.write("BAT1/energy_now", "19990000");
+    assert_joules(&mut meter, 3, 72.0);
+}
+
+#[test]
+fn a_battery_without_a_gauge_or_of_a_mouse_is_none() {
+    let tree = battery_tree(&[("BAT0/charge_now", "4000000")]);
+    let error = Battery::open(tree.path()).unwrap_err().to_string();
+    assert!(error.contains("no battery with a gauge"), "{error}");
+}
+
+#[test]
+fn hwmon_reads_the_supply_and_adds_nothing_up() {
+    let tree = Tree::new(&[
+        ("hwmon0/name", "nvme"),
+        ("hwmon0/temp1_input", "40000"),
+        ("hwmon1/name", "amdgpu"),
+        ("hwmon1/power1_input", "60000000"),
+        ("hwmon10/name", "ina3221"),
+        ("hwmon10/in1_label", "VDD_IN"),
+        ("hwmon10/in1_input", "5000"),
+        ("hwmon10/curr1_input", "1000"),
+        ("hwmon10/in2_label", "VDD_CPU"),
+        ("hwmon10/in2_input", "5000"),
+        ("hwmon10/curr2_input", "600"),
+    ]);
+    let mut meter = Hwmon::open(tree.path()).unwrap();
+    assert_eq!(meter.source().to_string(), "measured: hwmon ina3221 VDD_IN");
+    assert_eq!(meter.scope(), Scope::Device);
+    assert_joules(&mut meter, 0, 0.0);
+    // The shunt's sign depends on how the board is wired.
+    tree.write("hwmon10/curr1_input", "-3000");
+    assert_joules(&mut meter, 2, 20.0);
+}
+
+#[test]
+fn hwmon_power_and_energy_come_in_millionths() {
+    let tree = Tree::new(&[("hwmon0/name", "ina226"), ("hwmon0/power1_input", "4000000")]);
+    let mut meter = Hwmon::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    assert_joules(&mut meter, 2, 8.0);
+    tree.write("hwmon0/energy1_input", "1000000");
+    let mut meter = Hwmon::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("hwmon0/energy1_input", "2500000");
+    assert_joules(&mut meter, 1, 1.5);
+    tree.write("hwmon0/energy1_input", "100");
+    assert_joules(&mut meter, 2, 1.5);
+    tree.write("hwmon0/energy1_input", "ERROR");
+    assert!(joules(&mut meter, 3).unwrap_err().contains("no number"));
+}
+
+#[test]
+fn a_replay_goes_evenly_between_its_entries() {
+    let source = Source { kind: SourceKind::Measured, name: "rapl".to_owned() };
+    let text = "# seconds,joules\n0,5\n2, 9\n1,100\n\n4,8\n4,10\n";
+    let mut meter = Replay::parse(source.clone(), Scope::Package, text).unwrap();
+    assert_eq!(meter.source().to_string(), "measured: replay of rapl");
+    assert_joules(&mut meter, 7, 0.0);
+    assert_joules(&mut meter, 8, 2.0);
+    assert_joules(&mut meter, 10, 4.5);
+    assert_joules(&mut meter, 60, 5.0);
+    let error = Replay::parse(source, Scope::Package, "0,1\n1;2\n").unwrap_err();
+    assert_eq!(error.to_string(), "line 2: \"1;2\" is not SECONDS,JOULES");
+}
+
+#[test]
+fn a_callback_tells_energy_or_power_or_nothing() {
+    let next = Arc::new(Mutex::new(Some(Sample::Energy(100.0))));
+    let asked = Arc::clone(&next);
+    let resolution = Resolution { interval: Duration::from_secs(1), step: Joules::ZERO };
+    let ask = move || *asked.lock().unwrap();
+    let mut meter = Callback::new("fuel gauge", Scope::Device, resolution, ask);
+    assert_joules(&mut meter, 0, 0.0);
+    *next.lock().unwrap() = Some(Sample::Energy(103.0));
+    assert_joules(&mut meter, 1, 3.0);
+    *next.lock().unwrap() = Some(Sample::Energy(f64::NAN));
+    assert!(joules(&mut meter, 2).unwrap_err().contains("fuel gauge can't be read"));
+    *next.lock().unwrap() = None;
+    assert!(joules(&mut meter, 3).is_err());
+    *next.lock().unwrap() = Some(Sample::Power(2.0));
+    assert_joules(&mut meter, 4, 3.0);
+    assert_joules(&mut meter, 5, 5.0);
+}
+
+#[test]
+fn android_values_in_all_their_forms() {
+    let nothing = BatteryManager {
+        current_now: i64::from(i32::MIN),
+        charge_counter: -1,
+        energy_counter: i64::MIN,
+        millivolts: 4_000,
+        charging: false,
+    };
+    assert_eq!(nothing.sample(), None);
+    let power = |current_now| BatteryManager { current_now, ..nothing }.sample();
+    assert_eq!(power(500_000), Some(Sample::Power(2.0)));
+    assert_eq!(power(-500_000), Some(Sample::Power(2.0)));
+    assert_eq!(power(-500), Some(Sample::Power(2.0)), "in mA");
+    let charge = BatteryManager { charge_counter: 1_000_000, ..nothing };
+    assert_eq!(charge.sample(), Some(Sample::Energy(-14_400.0)));
+    let energy = BatteryManager { energy_counter: 1_000_000_000, current_now: 9, ..charge };
+    assert_eq!(energy.sample(), Some(Sample::Energy(-3_600.0)));
+    assert_eq!(BatteryManager { charging: true, ..energy }.sample(), None);
+    assert_eq!(Rails(vec![1_000_000, 500_000]).sample(), Some(Sample::Energy(1.5)));
+    assert_eq!(Rails(vec![1_000_000, -1]).sample(), None);
+    assert_eq!(Rails(vec![]).sample(), None);
+}
+
+/// What a file of a sensor may hold.
+fn contents() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => (0..10_000_000_i64).prop_map(|n| n.to_string()),
+        2 => any::<i64>().prop_map(|n| n.to_string()),
+        1 => Just("-2147483648".to_owned()),
+        1 => "[ -~]{0,8}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_meter_yields_negative_or_decreasing_energy(
+        steps in prop::collection::vec((0..100_u64, contents(), contents(), any::<bool>()), 1..12)
+    ) {
+        let next = Arc::new(Mutex::new(None));
+        let asked = Arc::clone(&next);
+        let tree = Tree::new(&[
+            ("rapl/intel-rapl:0/name", "package-0"),
+            ("rapl/intel-rapl:0/energy_uj", "1"),
+            ("rapl/intel-rapl:0/max_energy_range_uj", "262143328850"),
+            ("gauge/BAT0/type", "Battery"),
+            ("gauge/BAT0/status", "Discharging"),
+            ("gauge/BAT0/energy_now", "1"),
+            ("current/BAT0/type", "Battery"),
+            ("current/BAT0/status", "Discharging"),
+            ("current/BAT0/current_now", "1"),
+            ("current/BAT0/voltage_now", "1"),
+            ("energy/hwmon0/name", "ina226"),
+            ("energy/hwmon0/energy1_input", "1"),
+            ("pair/hwmon0/name", "ina219"),
+            ("pair/hwmon0/curr1_input", "1"),
+            ("pair/hwmon0/in1_input", "1"),
+        ]);
+        let record: Vec<_> = steps.iter().map(|(at, joules, ..)| {
+            (Duration::from_secs(*at), Joules::new(joules.parse().unwrap_or(f64::NAN)))
+        }).collect();
+        let source = Source { kind: SourceKind::Measured, name: "any".to_owned() };
+        let mut meters: Vec<Box<dyn PowerMeter>> = vec![
+            Box::new(Rapl::open(&tree.file("rapl")).unwrap()),
+            Box::new(Battery::open(&tree.file("gauge")).unwrap()),
+            Box::new(Battery::open(&tree.file("current")).unwrap()),
+            Box::new(Hwmon::open(&tree.file("energy")).unwrap()),
+            Box::new(Hwmon::open(&tree.file("pair")).unwrap()),
+            Box::new(Replay::new(source, Scope::Device, record)),
+            Box::new(Callback::new("any", Scope::Device, Resolution::EXACT, move || *asked.lock().unwrap())),
+        ];
+        let mut last = vec![(Timestamp::START, Joules::ZERO); meters.len()];
+        for (seconds, one, other, power) in steps {
+            for file in ["rapl/intel-rapl:0/energy_uj", "gauge/BAT0/energy_now",
+                "current/BAT0/current_now", "energy/hwmon0/energy1_input", "pair/hwmon0/curr1_input"] {
+                tree.write(file, &one);
+            }
+            for file in ["current/BAT0/voltage_now", "pair/hwmon0/in1_input"] {
+                tree.write(file, &other);
+            }
+            let value = one.parse::<f64>().unwrap_or(f64::NAN);
+            *next.lock().unwrap() = Some(if power { Sample::Power(value) } else { Sample::Energy(value) });
+            for (meter, last) in meters.iter_mut().zip(&mut last) {
+                let Ok(reading) = meter.read(at(seconds), &Traffic::default()) else { continue };
+                let name = meter.source().name;
+                prop_assert!(reading.total >= last.1 && reading.total.get().is_finite(), "{name}");
+                prop_assert!(reading.at >= last.0, "{name}");
+                *last = (reading.at, reading.total);
+            }
+        }
+    }
+}
