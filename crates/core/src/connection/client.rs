@@ -16,12 +16,12 @@ use super::config::HttpConfig;
 use super::connector::Connector;
 use super::credentials;
 use super::failure;
-use super::http1::Scratch;
 use super::open::{NoBody, Opener};
 use super::origin::{Origin, shown, without_userinfo};
 use super::pool::OriginSet;
 use super::redirect::Redirects;
 use super::response::GetResponse;
+use super::scratch::Scratch;
 use super::telemetry::{Counters, Observer, Protocol, Telemetry};
 use crate::{Error, ErrorKind, Result};
 

@@ -10,6 +10,7 @@ mod credentials;
 mod failure;
 mod happy_eyeballs;
 mod http1;
+mod http2;
 mod netrc;
 mod open;
 mod origin;
@@ -17,6 +18,7 @@ mod pool;
 mod proxy;
 mod redirect;
 mod response;
+mod scratch;
 mod socks;
 mod tcp;
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -25,17 +27,18 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod tls_stream;
 mod wire;
 
 pub use client::{GetRequest, Http};
 pub use config::{HttpConfig, ProtocolChoice, TlsOptions};
 pub use connector::{Connected, Connector, Io, Segments};
 pub use cookies::Cookies;
-pub(crate) use http1::Piece;
 pub use netrc::Netrc;
 pub(crate) use origin::shown;
 pub use origin::{Origin, Scheme};
 pub use proxy::Proxies;
 pub use response::GetResponse;
+pub(crate) use scratch::Piece;
 pub use tcp::{AddressFamily, ConnectTo, TcpConnector};
 pub use telemetry::{ConnectionEvent, ConnectionId, Counters, Observer, Protocol};

@@ -3,7 +3,6 @@
 use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,38 +11,26 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use http::{Request, Response};
 use http_body_util::Empty;
-use hyper::body::Incoming;
-use hyper::client::conn::http2;
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http2::SendRequest;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
-use tokio_rustls::TlsConnector;
 
 use super::config::{HttpConfig, ProtocolChoice};
 use super::connector::Connector;
 use super::http1::{Duplex, Http1, Http1Body};
+use super::http2::{self, Http2Body};
 use super::origin::{Origin, Scheme};
 use super::proxy::{self, Route, Router};
 use super::socks;
 use super::telemetry::{Protocol, Telemetry};
 use super::tls;
+use super::tls_stream::TlsStream;
 use super::wire::Wire;
 use crate::{Error, ErrorKind, Result};
 
-/// Most bytes that TLS takes from the socket at once: rustls by itself reads 4 KiB a system call.
-const TLS_READ_BUFFER: usize = 64 * 1024;
-/// What one HTTP/2 stream may have in flight: the bandwidth-delay product of 1 Gbit/s at 33 ms.
-const HTTP2_STREAM_WINDOW: u32 = 4 * 1024 * 1024;
-/// What all streams of a connection may have in flight: eight full ones, so that an idle reader of
-/// one does not starve the others.
-const HTTP2_CONNECTION_WINDOW: u32 = 32 * 1024 * 1024;
-/// Largest frame a server may send. Each frame costs a fixed effort, and 16 KiB frames make HTTP/2
-/// cost a multiple of HTTP/1.1; servers that choose larger frames save it.
-const HTTP2_FRAME: u32 = 256 * 1024;
-/// Streams that are assumed to be allowed until the server says so: the least that RFC 9113,
-/// section 6.5.2 recommends.
-const HTTP2_INITIAL_STREAMS: usize = 100;
+/// Most bytes that HTTP/2 takes from a socket at once: by itself it makes a system call for 8 KiB.
+const HTTP2_READ_BUFFER: usize = 64 * 1024;
 
 /// The request body: none.
 pub(super) type NoBody = Empty<Bytes>;
@@ -51,7 +38,7 @@ pub(super) type NoBody = Empty<Bytes>;
 /// Sends requests over one connection.
 pub(super) enum Sender {
     Http1(Rc<Http1>),
-    Http2(http2::SendRequest<NoBody>),
+    Http2(SendRequest<NoBody>),
 }
 
 /// Why a request got no response.
@@ -66,7 +53,7 @@ pub(super) enum SendFailure {
 /// The body of a response.
 pub(super) enum Body {
     Http1(Http1Body),
-    Http2(Incoming),
+    Http2(Http2Body),
 }
 
 pub(super) type Sent = std::result::Result<(Response<()>, Body), SendFailure>;
@@ -99,7 +86,7 @@ impl Sender {
                 let sent = sender.send_request(request);
                 Box::pin(async move {
                     let (head, body) = sent.await?.into_parts();
-                    Ok((Response::from_parts(head, ()), Body::Http2(body)))
+                    Ok((Response::from_parts(head, ()), Body::Http2(Http2Body::new(body))))
                 })
             }
         }
@@ -188,7 +175,8 @@ impl Opener {
         let (protocol, sender, capacity, driver) = match origin.scheme {
             Scheme::Https => self.over_tls(wire, origin).await?,
             Scheme::Http if self.config.protocol == ProtocolChoice::Http2PriorKnowledge => {
-                http2(wire, origin).await?
+                let buffered = BufReader::with_capacity(HTTP2_READ_BUFFER, wire);
+                http2(buffered, origin).await?
             }
             Scheme::Http => http1(wire),
         };
@@ -224,11 +212,10 @@ impl Opener {
             let message = format!("{origin}: the host is no name that a certificate can have");
             Error::new(ErrorKind::Tls, message).with_source(error)
         })?;
-        let stream = TlsConnector::from(self.tls_config()?)
-            .connect(name, BufReader::with_capacity(TLS_READ_BUFFER, wire))
+        let stream = TlsStream::connect(self.tls_config()?, name, wire)
             .await
             .map_err(|error| tls::handshake_failure(origin, error))?;
-        let picked_http2 = stream.get_ref().1.alpn_protocol() == Some(tls::ALPN_HTTP2);
+        let picked_http2 = stream.alpn_protocol() == Some(tls::ALPN_HTTP2);
         match self.config.protocol {
             ProtocolChoice::Http2 if !picked_http2 => {
                 let message = format!("{origin}: the server does not offer HTTP/2");
@@ -262,42 +249,12 @@ async fn http2<S>(stream: S, origin: &Origin) -> Result<Handshaken>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let (sender, mut connection) = http2::Builder::new(LocalExecutor)
-        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
-        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
-        .max_frame_size(HTTP2_FRAME)
-        .initial_max_send_streams(HTTP2_INITIAL_STREAMS)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| handshake_failure(origin, error))?;
-    let capacity = Rc::new(Cell::new(HTTP2_INITIAL_STREAMS));
-    let known = Rc::clone(&capacity);
-    let driver = Box::pin(async move {
-        let ended = poll_fn(|cx| {
-            known.set(connection.current_max_send_streams());
-            Pin::new(&mut connection).poll(cx)
-        });
-        if let Err(error) = ended.await {
-            tracing::debug!(%error, "HTTP/2 connection ended");
-        }
-    });
-    Ok((Protocol::Http2, Sender::Http2(sender), capacity, driver))
+    let connected = http2::connect(stream).await;
+    let (sender, capacity, driver) = connected.map_err(|error| handshake_failure(origin, error))?;
+    Ok((Protocol::Http2, Sender::Http2(sender), capacity, Box::pin(driver)))
 }
 
 fn handshake_failure(origin: &Origin, error: hyper::Error) -> Error {
     let message = format!("{origin}: the connection ended during the HTTP handshake");
     Error::new(ErrorKind::Connect, message).with_source(error)
-}
-
-/// Runs hyper's HTTP/2 tasks on this thread.
-#[derive(Clone)]
-struct LocalExecutor;
-
-impl<F> hyper::rt::Executor<F> for LocalExecutor
-where
-    F: Future<Output: 'static> + 'static,
-{
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
-    }
 }

@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
 use url::Url;
 
 use super::failure;
-use super::http1::{Piece, Scratch};
 use super::open::Body;
 use super::origin::Origin;
 use super::pool::Lease;
+use super::scratch::{Piece, Scratch};
 use super::telemetry::{ConnectionId, Protocol};
 use crate::Result;
 
@@ -94,9 +91,9 @@ impl GetResponse {
                 (taken, body.is_at_end())
             }
             Some(Body::Http2(body)) => {
-                let data = next_data(body).await;
-                let data = data.map_err(|error| failure::short_body(&self.final_url, error))?;
-                (data.map(|data| take(Piece::Bytes(&data))), body.is_end_stream())
+                let piece = body.piece(&self.scratch, take).await;
+                let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
+                (taken, body.is_at_end())
             }
         };
         if taken.is_none() || is_at_end {
@@ -105,14 +102,4 @@ impl GetResponse {
         }
         Ok(taken)
     }
-}
-
-async fn next_data(body: &mut Incoming) -> hyper::Result<Option<Bytes>> {
-    while let Some(frame) = body.frame().await {
-        // Trailers are no part of the file.
-        if let Ok(data) = frame?.into_data() {
-            return Ok(Some(data));
-        }
-    }
-    Ok(None)
 }

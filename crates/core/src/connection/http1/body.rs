@@ -1,51 +1,17 @@
 //! The body of a response, read straight from the stream.
 
-use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
 
 use bytes::Buf;
 use http::{Method, Response};
-use tokio::io::ReadBuf;
 
 use super::head::{self, Framing, malformed};
-use super::{Duplex, Lent, Pipe, Stream};
+use super::{Lent, Stream};
+use crate::connection::scratch::{Came, Piece, Scratch};
 
-/// What is read at once: the CPU time a byte costs falls up to here and not beyond.
-const SCRATCH: usize = 1024 * 1024;
 /// The longest line of a chunk's size, and the longest trailers.
 const LONGEST_LINE: usize = 16 * 1024;
-
-/// Where the bytes of every body of a thread wait for the moment until they are used.
-#[derive(Clone, Default)]
-pub(in crate::connection) struct Scratch(Rc<Places>);
-
-#[derive(Default)]
-struct Places {
-    buffer: RefCell<Vec<u8>>,
-    pipe: RefCell<Option<Pipe>>,
-    /// Whether the system refused to fill a pipe from a socket.
-    has_no_pipes: Cell<bool>,
-}
-
-/// A piece of a body.
-#[derive(Clone, Copy)]
-pub(crate) enum Piece<'a> {
-    /// In memory.
-    Bytes(&'a [u8]),
-    /// In the kernel. What is left there is lost.
-    Piped(&'a Pipe),
-}
-
-/// Where the next piece came to, and its length.
-enum Came {
-    Buffer(usize),
-    Pipe(usize),
-}
 
 /// Where in the body the stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +87,7 @@ impl Http1Body {
             return Ok(None);
         }
         // Nothing else runs on this thread between the read and here.
-        let taken = scratch.hand_over(&came, take);
+        let taken = scratch.hand_over(came, take);
         self.moved(length);
         Ok(taken)
     }
@@ -203,99 +169,20 @@ fn read_trailers(stream: &mut Stream) -> io::Result<Option<Place>> {
     }
 }
 
-impl Scratch {
-    fn poll_fill(
-        &self,
-        cx: &mut Context<'_>,
-        stream: &mut dyn Duplex,
-        most: usize,
-        room: usize,
-    ) -> Poll<io::Result<Came>> {
-        if room > 0
-            && !self.0.has_no_pipes.get()
-            && let Some(filled) = self.poll_fill_pipe(cx, stream, most.min(room))
-        {
-            return filled.map_ok(Came::Pipe);
-        }
-        self.poll_fill_buffer(cx, stream, most).map_ok(Came::Buffer)
-    }
-
-    /// `None` where no pipe can be filled from `stream`.
-    fn poll_fill_pipe(
-        &self,
-        cx: &mut Context<'_>,
-        stream: &mut dyn Duplex,
-        most: usize,
-    ) -> Option<Poll<io::Result<usize>>> {
-        let mut place = self.0.pipe.borrow_mut();
-        if place.is_none() {
-            *place = Pipe::new().ok();
-        }
-        let filled = stream.poll_fill(cx, place.as_ref()?, most)?;
-        if let Poll::Ready(Err(error)) = &filled
-            && matches!(error.kind(), InvalidInput | Unsupported | PermissionDenied)
-        {
-            self.0.has_no_pipes.set(true);
-            return None;
-        }
-        Some(filled)
-    }
-
-    /// Fills the buffer with what is there now, at least a byte and `most` at most; none at the end
-    /// of the stream. Over TLS one read brings one record, and a write for each would cost more than
-    /// the copy.
-    fn poll_fill_buffer(
-        &self,
-        cx: &mut Context<'_>,
-        stream: &mut dyn Duplex,
-        most: usize,
-    ) -> Poll<io::Result<usize>> {
-        let mut memory = self.0.buffer.borrow_mut();
-        memory.resize(SCRATCH, 0);
-        let mut buffer = ReadBuf::new(&mut memory[..most.min(SCRATCH)]);
-        while buffer.remaining() > 0 {
-            let before = buffer.filled().len();
-            let read = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
-            let is_filled = buffer.filled().len() > before;
-            match read {
-                Poll::Ready(Ok(())) if is_filled => {}
-                // What came before an end or a failure is kept: the next call meets that again.
-                _ if before > 0 => break,
-                Poll::Ready(Ok(())) => return Poll::Ready(Ok(0)),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-        Poll::Ready(Ok(buffer.filled().len()))
-    }
-
-    fn hand_over<R>(&self, came: &Came, take: impl FnOnce(Piece<'_>) -> R) -> Option<R> {
-        match came {
-            Came::Buffer(length) => Some(take(Piece::Bytes(&self.0.buffer.borrow()[..*length]))),
-            Came::Pipe(_) => {
-                let mut place = self.0.pipe.borrow_mut();
-                let taken = take(Piece::Piped(place.as_ref()?));
-                // The next piece needs an empty one.
-                place.take_if(|pipe| pipe.waiting() > 0);
-                Some(taken)
-            }
-        }
-    }
-}
-
 fn saturating(length: u64) -> usize {
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::task::Waker;
+    use std::rc::Rc;
+    use std::task::{Context, Waker};
 
     use futures_util::FutureExt;
     use proptest::prelude::*;
     use tokio_test::io::Builder;
 
-    use super::super::Http1;
+    use super::super::{Duplex, Http1};
     use super::*;
 
     impl Duplex for tokio_test::io::Mock {}

@@ -20,10 +20,8 @@ use bytes::BytesMut;
 use futures_util::future::LocalBoxFuture;
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio_rustls::client::TlsStream;
 
-pub(crate) use body::Piece;
-pub(super) use body::{Http1Body, Scratch};
+pub(super) use body::Http1Body;
 pub(super) use pipe::Pipe;
 
 use super::open::NoBody;
@@ -44,8 +42,6 @@ pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {
         None
     }
 }
-
-impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for TlsStream<T> {}
 
 /// A byte stream and what was read of it and not used.
 struct Stream {

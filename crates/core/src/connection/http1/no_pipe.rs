@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 pub(crate) enum Pipe {}
 
 impl Pipe {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(in crate::connection) fn new() -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

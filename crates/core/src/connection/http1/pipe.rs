@@ -27,7 +27,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(in crate::connection) fn new() -> io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // A user may own so many pages of pipes and no more.
         let size = fcntl_setpipe_size(&write, PIPE_SIZE).unwrap_or(64 * 1024);

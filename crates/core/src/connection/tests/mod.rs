@@ -5,6 +5,7 @@ mod exchange;
 mod proxies;
 mod server;
 mod tls;
+mod tls_stream;
 
 use std::cell::RefCell;
 use std::future::Future;
