@@ -150,11 +150,10 @@ impl Engine {
         })
     }
 
-    /// A head came `took` after its request: lanes may grow.
-    pub(super) fn note_response(&mut self, now: Timestamp, took: Duration) {
+    /// A head or a connection came: lanes may grow.
+    pub(super) fn note_response(&mut self, now: Timestamp, response: Response) {
         let rtt = self.link.estimate().rtt;
         if let Some(lanes) = self.lane_use() {
-            let response = Response { took, at_least: rtt };
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }
     }
