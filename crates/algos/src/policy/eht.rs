@@ -98,7 +98,14 @@ pub struct Eht {
 enum Phase {
     Undecided,
     Searching(Search),
-    Settled { channels: u32, link: LinkEstimate, searched: bool, why: String },
+    /// No size is known: what a model says of assumed files would be chance.
+    Uninformed,
+    Settled {
+        channels: u32,
+        link: LinkEstimate,
+        searched: bool,
+        why: String,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -275,6 +282,9 @@ impl Eht {
     /// What to do first, or anew after the link changed: go by the model, and measure once the link
     /// and the sizes are known.
     fn begin(&self, now: Timestamp, observation: &Observation<'_>) -> Phase {
+        if !observation.sizes_are_known && self.config.efficient_channels.is_none() {
+            return Phase::Uninformed;
+        }
         let (by_model, seconds, joules) = self.by_model(observation);
         let start = self.config.efficient_channels.unwrap_or(by_model);
         if let Some(search) = self.affordable_search(now, observation, start) {
@@ -388,7 +398,7 @@ impl Policy for Eht {
     fn decide(&mut self, now: Timestamp, observation: &Observation<'_>) -> Decision {
         let most = observation.limits.max_channels.max(1);
         self.phase = match std::mem::replace(&mut self.phase, Phase::Undecided) {
-            Phase::Undecided => self.begin(now, observation),
+            Phase::Undecided | Phase::Uninformed => self.begin(now, observation),
             Phase::Searching(search) => self.continue_search(now, observation, search),
             Phase::Settled { link, .. }
                 if observation.link.differs_from(&link, self.config.link_change) =>
@@ -417,14 +427,17 @@ impl Policy for Eht {
             Phase::Settled { channels, why, .. } => {
                 (*channels.min(&most), format!("throughput per joule: {link}, {why}"))
             }
-            Phase::Undecided => (most, format!("throughput per joule: {link}")),
+            Phase::Undecided | Phase::Uninformed => {
+                let why = format!("no size is known yet, so all {most} channels");
+                (most, format!("throughput per joule: {link}, {why}"))
+            }
         };
         self.decision(observation, channels, &reason)
     }
 
     /// What a search has measured to be best stays; what a model predicted may prove too few.
     fn allows_growth(&self) -> bool {
-        matches!(self.phase, Phase::Settled { searched: false, .. })
+        !matches!(self.phase, Phase::Searching(_) | Phase::Settled { searched: true, .. })
     }
 
     fn next_timeout(&self) -> Option<Timestamp> {
@@ -462,6 +475,7 @@ mod tests {
             clusters,
             limits: worked_limits(),
             is_measured: true,
+            sizes_are_known: true,
             delivered: Bytes::ZERO,
             energy: Some(Joules::ZERO),
             energy_model: model,
@@ -557,6 +571,23 @@ mod tests {
             Eht::new(EhtConfig { objective: Objective::Literal, ..EhtConfig::default() });
         search(&mut literal, goodput, watts);
         assert!(literal.efficient_channels() < whole.efficient_channels());
+    }
+
+    #[test]
+    fn without_sizes_all_channels_are_used_and_then_the_model() {
+        let clusters = worked_clusters();
+        let model = ConstantPower::default();
+        let mut seen = observation(&clusters, &model);
+        seen.sizes_are_known = false;
+        let mut eht = Eht::default();
+        let blind = eht.decide(Timestamp::START, &seen);
+        assert_eq!(blind.max_channels, seen.limits.max_channels);
+        assert!(blind.reason.contains("no size is known yet"), "{}", blind.reason);
+        assert_eq!(eht.efficient_channels(), None);
+        seen.sizes_are_known = true;
+        seen.energy = None;
+        let informed = eht.decide(Timestamp::from_millis(300), &seen);
+        assert!(informed.reason.contains("by model"), "{}", informed.reason);
     }
 
     #[test]

@@ -215,12 +215,13 @@ impl Engine {
         self.recluster_if_due();
         let clusters = self.clusters();
         let link = self.link.estimate();
-        let clusters_are_known = self.sizes.knows_any();
+        let sizes_are_known = self.sizes.knows_any();
         let observation = Observation {
             link,
             clusters: &clusters,
             limits: self.limits(),
-            is_measured: self.link.was_full() && clusters_are_known,
+            is_measured: self.link.was_full() && sizes_are_known,
+            sizes_are_known,
             delivered: self.totals.delivered,
             energy: self.energy,
             energy_model: &*self.energy_model.0,
