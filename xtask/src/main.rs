@@ -57,6 +57,9 @@ fn test() -> Result<()> {
     let mut documentation = cargo(&["doc", "--workspace", "--no-deps"]);
     run("documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
 
+    if require_tools {
+        quick_matrix()?;
+    }
     dependencies::check_directions()?;
     dependencies::check_rust_version()?;
     if has_cargo_command("deny") {
@@ -67,6 +70,19 @@ fn test() -> Result<()> {
         )
     } else {
         note("licences, bans, sources: skipped, cargo-deny is not installed");
+        Ok(())
+    }
+}
+
+/// pelton against curl and aria2 on real packets, where this machine lets a process emulate links.
+fn quick_matrix() -> Result<()> {
+    let build = ["build", "--package", "pelton-cli", "--package", "pelton-lab"];
+    run("the command and the lab", &mut cargo(&build))?;
+    let lab = ["run", "--quiet", "--package", "pelton-lab", "--"];
+    if cargo(&lab).arg("check").args(["--links", "20x60"]).status()?.success() {
+        run("a matrix on real packets", cargo(&lab).args(["run", "--quick"]))
+    } else {
+        note("a matrix on real packets: skipped, this machine does not let it emulate links");
         Ok(())
     }
 }

@@ -8,12 +8,14 @@ use crate::none_of;
 use crate::step::note;
 
 /// Each program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 7] = [
     ("nginx", "nginx-light"),
     ("curl", "curl"),
     ("wget", "wget"),
     ("python3", "python3"),
     ("openssl", "openssl"),
+    ("aria2c", "aria2"),
+    ("ip", "iproute2"),
 ];
 
 /// Names the missing programs. It fails when they are `required`; otherwise the tests that need

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`model`] | the model of a link that emulator and simulator share: what a packet meets |
 //! | [`cells`] | `cells.toml`: the links and sets of files that measurements are made on |
+//! | `emulator` | real packets over a modelled link, between two network namespaces (Linux) |
+//! | [`bench`] | clients measured on emulated links: command lines, runs, results |
 //! | [`link`] | a shared downlink and TCP windows, in virtual time |
 //! | [`model`] | the one model of a link that the emulator, the simulator and reports share |
 //! | [`sim`] | whole transfers in virtual time: the real engine over a modelled link |
@@ -12,8 +14,11 @@
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
 //! | [`sets`] | named sets of them |
 
+pub mod bench;
 pub mod cells;
 pub mod content;
+#[cfg(target_os = "linux")]
+pub mod emulator;
 pub mod link;
 pub mod model;
 pub mod origin;

@@ -1,4 +1,4 @@
-//! The command `pelton-lab`: the testbed of pelton.
+//! `pelton-lab`: measures pelton and its peers on emulated links.
 
 mod commands;
 
@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Measures pelton on modelled links
+/// The testbed of pelton.
 #[derive(Debug, Parser)]
-#[command(name = "pelton-lab", version)]
+#[command(name = "pelton-lab", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -16,21 +16,34 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run one transfer in virtual time
-    Simulate(commands::simulate::Args),
-    /// Compare the policies with the best static numbers, over a grid of links and sets
-    Regret(commands::regret::Args),
+    Cells(commands::cells::CellsArgs),
+    Simulate(commands::simulate::SimulateArgs),
+    Regret(commands::regret::RegretArgs),
+    #[cfg(target_os = "linux")]
+    Check(commands::check::CheckArgs),
+    #[cfg(target_os = "linux")]
+    Run(Box<commands::run::RunArgs>),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Guard(commands::guard::GuardArgs),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let outcome = match Cli::parse().command {
+        Command::Cells(args) => commands::cells::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Regret(args) => commands::regret::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Check(args) => commands::check::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Run(args) => commands::run::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Guard(args) => commands::guard::run(&args),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
+    match outcome {
+        Ok(code) => code,
         Err(error) => {
-            eprintln!("pelton-lab: {error}");
+            eprintln!("pelton-lab: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -176,9 +176,9 @@ impl Http {
         let set = self.set(origin);
         let lease = set.acquire().await?;
         let request = message(&set, method, url, headers, lease.protocol())?;
-        let sent = Instant::now();
+        let asked = Instant::now();
         match lease.send(request).await {
-            Ok(response) => return Ok((response, lease, sent.elapsed())),
+            Ok(response) => return Ok((response, lease, asked.elapsed())),
             Err(error) if !lease.reused => return Err(failure::no_response(url, error)),
             Err(error) => tracing::debug!(%error, %origin, "sending again over a fresh connection"),
         }
@@ -187,9 +187,9 @@ impl Http {
         set.close_idle();
         let lease = set.acquire().await?;
         let request = message(&set, method, url, headers, lease.protocol())?;
-        let sent = Instant::now();
+        let asked = Instant::now();
         match lease.send(request).await {
-            Ok(response) => Ok((response, lease, sent.elapsed())),
+            Ok(response) => Ok((response, lease, asked.elapsed())),
             Err(error) => Err(failure::no_response(url, error)),
         }
     }

@@ -1,7 +1,14 @@
-//! The sub-commands, one a file.
+//! One file for each command: its arguments and `run`.
 
+pub(crate) mod cells;
+#[cfg(target_os = "linux")]
+pub(crate) mod check;
+#[cfg(target_os = "linux")]
+pub(crate) mod guard;
+#[cfg(target_os = "linux")]
+mod matrix;
 pub(crate) mod regret;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
 pub(crate) mod simulate;
-
-/// What a command fails with: one line for people.
-pub(crate) type Failure = Box<dyn std::error::Error>;
+mod table;

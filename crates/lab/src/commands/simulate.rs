@@ -2,53 +2,57 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
 use pelton_core::connection::Protocol;
-use pelton_lab::cells::Cells;
 use pelton_lab::model::LinkSpec;
 use pelton_lab::sim::grid::Grid;
 use pelton_lab::sim::{FileList, OriginConfig, Scenario, chart};
 
-use super::Failure;
+use super::cells::CellsSource;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// A link of cells.toml
+/// Run one transfer in virtual time.
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// A link of cells.toml.
     #[arg(long, value_name = "NAME", required_unless_present = "cell")]
     link: Option<String>,
-    /// A set of cells.toml
+    /// A set of cells.toml.
     #[arg(long, value_name = "NAME", required_unless_present = "cell")]
     set: Option<String>,
-    /// Instead of link, set and protocol: a cell as `regret` names it
+    /// Instead of link, set and protocol: a cell as `regret` names it.
     #[arg(long, value_name = "CELL", conflicts_with_all = ["link", "set", "protocol"])]
     cell: Option<String>,
-    /// Who decides
+    /// Who decides.
     #[arg(long, value_enum, default_value_t = PolicyName::Eht)]
     policy: PolicyName,
-    /// For `fixed`: files at once
+    /// For `fixed`: files at once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     cc: u32,
-    /// For `fixed`: range streams of one file
+    /// For `fixed`: range streams of one file.
     #[arg(long, value_name = "N", default_value_t = 1)]
     p: u32,
-    /// For `fixed` over HTTP/2: outstanding requests of one lane
+    /// For `fixed` over HTTP/2: outstanding requests of one lane.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pp: u32,
-    /// What the server speaks
+    /// What the server speaks.
     #[arg(long, value_enum, default_value_t = Speaks::H1Tls)]
     protocol: Speaks,
-    /// The server's time from a request to its response, in milliseconds
+    /// The server's time from a request to its response, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     latency: u64,
-    /// Decides which packets are lost, the jitter and the sizes of the set's files
+    /// Decides which packets are lost, the jitter and the sizes of the set's files.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Draw the run
+    /// Draw the run.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    source: CellsSource,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -67,7 +71,7 @@ enum Speaks {
     H2Tls,
 }
 
-impl Args {
+impl SimulateArgs {
     fn policy(&self) -> Box<dyn Policy> {
         match self.policy {
             PolicyName::Lowe => Box::new(LowE),
@@ -101,30 +105,30 @@ struct Place {
     files: FileList,
 }
 
-impl Args {
-    fn place(&self) -> Result<Place, Failure> {
+impl SimulateArgs {
+    fn place(&self) -> Result<Place> {
         match (&self.cell, &self.link, &self.set) {
             (Some(cell), ..) => self.place_of_grid(cell),
             (None, Some(link), Some(set)) => self.place_of_cells(link, set),
-            _ => Err("name a link and a set, or a cell".into()),
+            _ => bail!("name a link and a set, or a cell"),
         }
     }
 
-    fn place_of_grid(&self, name: &str) -> Result<Place, Failure> {
+    fn place_of_grid(&self, name: &str) -> Result<Place> {
         let grid = Grid::full(self.seed)?;
         let cell = grid.cells.iter().find(|cell| cell.to_string() == name);
-        let cell = cell.ok_or_else(|| format!("no cell of the grid is called {name:?}"))?;
-        let files = grid.files(cell).ok_or("its set is gone")?.clone();
+        let cell = cell.ok_or_else(|| anyhow!("no cell of the grid is called {name:?}"))?;
+        let files = grid.files(cell).context("its set is gone")?.clone();
         let link = cell.link(files.bytes())?;
         Ok(Place { name: name.to_owned(), link, origin: cell.origin, files })
     }
 
-    fn place_of_cells(&self, link: &str, set: &str) -> Result<Place, Failure> {
-        let cells = Cells::built_in()?;
+    fn place_of_cells(&self, link: &str, set: &str) -> Result<Place> {
+        let cells = self.source.load()?;
         let spec = cells.link(link)?.spec.clone();
         let found = cells.sets(set)?;
         let [(_, found)] = found[..] else {
-            return Err("`pages` are forty sets: name one of them, as page-050-1024".into());
+            bail!("`pages` are forty sets: name one of them, as page-050-1024");
         };
         let files = FileList::new(&found.files(self.seed, spec.down.peak_rate()))?;
         let origin = self.origin();
@@ -133,7 +137,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let place = args.place()?;
     let policy = args.policy();
     let title = format!("{}, {}, seed {}", place.name, policy.name(), args.seed);
@@ -144,7 +148,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     print!("{}", chart::text(&ending));
     if let Some(file) = &args.svg {
         let drawn = chart::svg(&title, &ending);
-        fs::write(file, drawn).map_err(|e| format!("{}: {e}", file.display()))?;
+        fs::write(file, drawn).with_context(|| format!("can't write {}", file.display()))?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

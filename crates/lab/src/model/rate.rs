@@ -143,18 +143,18 @@ impl RateSchedule {
             if end <= at {
                 continue;
             }
-            let (rate, span) = (piece.rate_at(at), end - at);
-            let room = if end.is_finite() {
-                rate * span + piece.slope * span * span / 2.0
+            let (initial, span) = (piece.rate_at(at), end - at);
+            let possible = if end.is_finite() {
+                initial * span + piece.slope * span * span / 2.0
             } else {
                 f64::INFINITY
             };
-            if left <= room {
+            if left <= possible {
                 // The root of rate t + slope t^2 / 2 = left, in the form that slope 0 leaves exact.
-                let root = (rate * rate + 2.0 * piece.slope * left).max(0.0).sqrt();
-                return if left > 0.0 { at + 2.0 * left / (rate + root) } else { at };
+                let root = (initial * initial + 2.0 * piece.slope * left).max(0.0).sqrt();
+                return if left > 0.0 { at + 2.0 * left / (initial + root) } else { at };
             }
-            left -= room;
+            left -= possible;
             at = end;
         }
         at
@@ -205,8 +205,10 @@ mod tests {
         // Half way down the ramp: 2 - 0.25 = 1.75 MB.
         near(schedule.finish(6.0, Bytes(1_750_000)), 7.0);
         near(schedule.finish(3.0, Bytes(2)), 5.000_001);
-        let rates = [0.5, 1.0, 3.0, 5.5, 7.0, 9.0].map(|at| schedule.rate_at(secs(at)).mbps());
-        assert_eq!(rates, [8.0, 16.0, 0.0, 16.0, 12.0, 8.0]);
+        let rates = [(0.5, 8), (1.0, 16), (3.0, 0), (5.5, 16), (7.0, 12), (9.0, 8)];
+        for (at, mbps) in rates {
+            near(schedule.rate_at(secs(at)).mbps(), f64::from(mbps));
+        }
         assert_eq!(schedule.peak(), BitRate::from_mbps(16.0));
     }
 

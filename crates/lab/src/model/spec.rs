@@ -61,6 +61,11 @@ impl LinkSpec {
     pub fn rtt(&self) -> Duration {
         self.down.delay_at(Duration::ZERO) + self.up.delay_at(Duration::ZERO)
     }
+
+    /// [`rtt`](Self::rtt) with the mean of the jitter.
+    pub fn mean_rtt(&self) -> Duration {
+        self.rtt() + (self.down.jitter + self.up.jitter) / 2
+    }
 }
 
 impl DirectionSpec {

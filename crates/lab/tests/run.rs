@@ -1,0 +1,198 @@
+//! `pelton-lab run` as people call it. Where the machine does not let a process emulate, or lacks
+//! nginx, curl, aria2 or ip, each test says so and does nothing; a missing program is a failure where
+//! `PELTON_REQUIRE_TOOLS` is set.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test says what failed by panicking")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pelton_lab::bench::results::Results;
+use pelton_lab::cells::Cells;
+use pelton_lab::emulator::{Emulator, EmulatorConfig};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A link that is quick to test on, and one on which a client is still at work when it is ended.
+const CELLS: &str = "
+[links.near]
+about = ''
+down = { mbps = 40, delay_ms = 4, queue_kb = 100 }
+up = { mbps = 40, delay_ms = 4, queue_kb = 100 }
+[links.slow]
+about = ''
+down = { mbps = 0.1, delay_ms = 4, queue_kb = 100 }
+up = { mbps = 0.1, delay_ms = 4, queue_kb = 100 }
+[sets.few]
+about = ''
+groups = [{ name = 'few/page.html', files = 20, mean = 9000 }, { name = 'few/photo.jpg', files = 1, size = 900000 }]
+";
+
+fn able() -> bool {
+    let installed = |program: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut dirs = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
+        dirs.any(|dir| dir.join(program).exists())
+    };
+    let missing: Vec<&str> = ["nginx", "curl", "aria2c", "ip"]
+        .into_iter()
+        .filter(|program| !installed(program))
+        .collect();
+    if !missing.is_empty() {
+        let required = std::env::var_os("PELTON_REQUIRE_TOOLS").is_some();
+        assert!(!required, "missing: {missing:?}");
+        eprintln!("skipped: missing {missing:?}");
+        return false;
+    }
+    let link = Cells::built_in().unwrap().link("20x30").unwrap().spec.clone();
+    match Emulator::start(EmulatorConfig::new(link, 1)) {
+        Err(error) if error.is_denied() => {
+            eprintln!("skipped: {error}");
+            false
+        }
+        _ => true,
+    }
+}
+
+/// `pelton-lab run` with its files in `dir`.
+fn lab(dir: &TempDir, arguments: &[&str]) -> Command {
+    let cells = dir.path().join("cells.toml");
+    fs::write(&cells, CELLS).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pelton-lab"));
+    command.arg("run").arg("--cells").arg(cells).arg("--work").arg(dir.path());
+    command.args(["--sets", "few"]).args(arguments);
+    command
+}
+
+/// The processes that work in `dir`.
+fn at_work_in(dir: &TempDir) -> Vec<String> {
+    let place = dir.path().join("pelton-lab-").display().to_string();
+    let command = |entry: fs::DirEntry| fs::read_to_string(entry.path().join("cmdline")).ok();
+    let commands = fs::read_dir("/proc").unwrap().filter_map(|entry| command(entry.unwrap()));
+    commands.filter(|command| command.contains(&place)).collect()
+}
+
+fn workspaces(dir: &TempDir) -> usize {
+    let entries = fs::read_dir(dir.path()).unwrap();
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+    entries.map(name).filter(|name| name.to_string_lossy().starts_with("pelton-lab-")).count()
+}
+
+#[test]
+fn a_matrix_is_measured_and_its_results_are_complete() {
+    if !able() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("results.json");
+    let arguments = [
+        "--links",
+        "near",
+        "--clients",
+        "curl,curl-parallel-tls,curl-tls,aria2",
+        "--repeats",
+        "2",
+        "--out",
+    ];
+    let output = lab(&dir, &arguments).arg(&out).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let results: Results = serde_json::from_slice(&fs::read(out).unwrap()).unwrap();
+    assert_eq!(results.cells.len(), 4);
+    for cell in &results.cells {
+        assert_eq!((cell.runs.len(), cell.files, cell.bytes), (2, 21, 1_080_000), "{said}");
+        for run in &cell.runs {
+            assert!(run.seconds >= cell.floor_s, "{} took {}", cell.client, run.seconds);
+            assert!(run.down.bytes > 1_080_000 && run.down.bytes < 1_300_000, "{:?}", run.down);
+            assert!(run.cpu_s > 0.0 && run.peak_rss > 1_000_000);
+        }
+    }
+    let connections = |index: usize| results.cells[index].runs[0].connections;
+    assert_eq!((connections(0), connections(1), connections(2)), (1, 1, 1));
+    assert!(connections(3) > 1);
+    assert!(results.clients["curl"].version.starts_with("curl "));
+    assert!(results.clients["curl-tls"].command.contains(&"--cacert".to_owned()));
+    assert_eq!(workspaces(&dir), 0);
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.lines().any(|line| line.starts_with("near  few  aria2")), "{table}");
+}
+
+#[test]
+fn a_client_that_takes_too_long_is_ended_and_named() {
+    if !able() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let arguments =
+        ["--links", "slow", "--clients", "axel,curl", "--repeats", "1", "--timeout", "1"];
+    let output = lab(&dir, &arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("slow, few, curl: failed 1 x: ended after 1 s"), "{said}");
+    assert_eq!((workspaces(&dir), at_work_in(&dir)), (0, Vec::new()));
+}
+
+/// Starts a run that lasts, waits until its client is at work, and sends it `signal`.
+fn signalled(dir: &TempDir, signal: Signal) -> Option<i32> {
+    let mut lab = lab(dir, &["--links", "slow", "--clients", "curl", "--repeats", "1"])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(lab.stderr.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "1/1: slow, few, curl");
+    until(|| at_work_in(dir).iter().any(|command| command.starts_with("curl")));
+    kill_process(Pid::from_child(&lab), signal).unwrap();
+    lab.wait().unwrap().code()
+}
+
+fn until(done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "it did not happen");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_interrupt_leaves_nothing() {
+    if able() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(signalled(&dir, Signal::INT), Some(130));
+        assert_eq!((workspaces(&dir), at_work_in(&dir)), (0, Vec::new()));
+    }
+}
+
+#[test]
+fn a_kill_leaves_files_and_the_next_run_removes_them() {
+    if able() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(signalled(&dir, Signal::KILL), None);
+        until(|| at_work_in(&dir).is_empty());
+        assert_eq!(workspaces(&dir), 1);
+        let next = ["--links", "near", "--clients", "curl", "--repeats", "1"];
+        assert!(lab(&dir, &next).output().unwrap().status.success());
+        assert_eq!(workspaces(&dir), 0);
+    }
+}
+
+#[test]
+fn impossible_names_are_answered_before_anything_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    for (arguments, expected) in [
+        (["--links", "moon"], "pelton-lab: there is no link \"moon\"; there are 10x60, "),
+        (
+            ["--clients", "gopher"],
+            "pelton-lab: there is no client \"gopher\"; there are pelton-lowe, ",
+        ),
+        (["--repeats", "0"], "pelton-lab: --repeats 0 measures nothing\n"),
+    ] {
+        let output = lab(&dir, &arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said.starts_with(expected) && said.lines().count() == 1, "{said}");
+    }
+}
