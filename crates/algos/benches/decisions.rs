@@ -33,6 +33,7 @@ fn decisions(c: &mut Criterion) {
         clusters: &clusters,
         limits: Limits::default(),
         is_measured: true,
+        sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
         energy: Some(Joules::ZERO),

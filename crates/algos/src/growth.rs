@@ -74,7 +74,12 @@ impl Response {
 
 const PAYS: f64 = 1.05;
 const REST: Duration = Duration::from_secs(20);
-const JITTER: Duration = Duration::from_millis(3);
+const JITTER: Duration = Duration::from_millis(1);
+/// Round trips until new lanes have shown themselves: a connection's, or what it takes until others
+/// meet what the new ones have asked for.
+const SHOWS_AFTER: u32 = 2;
+/// On a short path a queue takes longer to build than a round trip.
+const SHOWS_AFTER_AT_LEAST: Duration = Duration::from_millis(30);
 
 impl Default for LaneGrowth {
     fn default() -> Self {
@@ -113,8 +118,7 @@ impl LaneGrowth {
         if ready {
             self.trial = None;
             self.factor = self.factor.saturating_mul(2);
-            // A connection and its first response.
-            self.doubled_until = now + rtt * 3;
+            self.doubled_until = now + (rtt * SHOWS_AFTER).max(SHOWS_AFTER_AT_LEAST);
         }
         ready
     }
@@ -216,7 +220,7 @@ mod tests {
         let mut growth = LaneGrowth::default();
         assert!(growth.on_response(at(300), after(101), rtt, sample(1.0, true)));
         assert!(!growth.on_response(at(350), after(101), rtt, sample(1.0, true)), "too early");
-        assert!(growth.on_response(at(600), after(110), rtt, sample(2.0, true)));
+        assert!(growth.on_response(at(500), after(110), rtt, sample(2.0, true)));
         assert_eq!(growth.factor(), 4);
         assert!(!growth.on_response(at(900), after(180), rtt, sample(4.0, true)), "it queued");
         assert!(!growth.on_response(at(950), after(101), rtt, sample(4.0, true)), "just before");

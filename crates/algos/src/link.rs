@@ -372,6 +372,21 @@ mod tests {
     }
 
     #[test]
+    fn streams_that_end_on_a_lossy_path_show_their_window() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(500));
+        // Losses keep each stream at 0.2 Mbit/s, 12.5 kB in flight.
+        let now = steady(&mut link, 0, 10, BitRate::from_mbps(12.0), 60);
+        let before = link.estimate();
+        steady(&mut link, now, 15, BitRate::from_mbps(6.0), 30);
+        let after = link.estimate();
+        assert!(before.stream_window > Bytes(60_000), "{before:?}");
+        assert!(after.stream_window < Bytes(15_000), "{after:?}");
+        let wanted = after.bdp().div_ceil(after.stream_window);
+        assert!(wanted >= 28, "the formulas ask for the streams that are left: {wanted}");
+    }
+
+    #[test]
     fn drift_is_followed() {
         let mut link = LinkEstimator::new(LinkConfig::default());
         link.on_rtt(Timestamp::START, Duration::from_millis(50));

@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::catalog::{FileSpec, Walked};
-use crate::connection::{ConnectionEvent, Http};
+use crate::connection::{ConnectionEvent, Http, Scheme};
 use crate::engine::{Action, Engine, Event, Existing, Fetch, FileId, Opened};
 use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
@@ -58,9 +58,14 @@ impl Mailbox {
     /// Takes note of what a connection tells.
     pub(crate) fn put_connection_event(&self, event: &ConnectionEvent) {
         match event {
-            ConnectionEvent::Opened { rtt: Some(rtt), .. } | ConnectionEvent::Rtt { rtt, .. } => {
-                self.put(Event::Rtt(*rtt));
+            ConnectionEvent::Opened { origin, rtt: Some(rtt), handshake, .. } => {
+                let round_trips = match origin.scheme {
+                    Scheme::Http => 1,
+                    Scheme::Https => 2,
+                };
+                self.put(Event::Connected { rtt: *rtt, took: *handshake, round_trips });
             }
+            ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
             _ => {}
         }
     }

@@ -17,6 +17,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Cells(commands::cells::CellsArgs),
+    Simulate(commands::simulate::SimulateArgs),
+    Regret(commands::regret::RegretArgs),
     #[cfg(target_os = "linux")]
     Check(commands::check::CheckArgs),
     #[cfg(target_os = "linux")]
@@ -31,6 +33,8 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Cells(args) => commands::cells::run(&args),
+        Command::Simulate(args) => commands::simulate::run(&args),
+        Command::Regret(args) => commands::regret::run(&args),
         #[cfg(target_os = "linux")]
         Command::Check(args) => commands::check::run(&args),
         #[cfg(target_os = "linux")]

@@ -103,6 +103,8 @@ pub struct Eht {
 enum Phase {
     Undecided,
     Searching(Search),
+    /// No size is known: what a model says of assumed files would be chance.
+    Uninformed,
     /// `searched` says what a search has found, if there was one.
     Settled {
         channels: u32,
@@ -211,6 +213,9 @@ impl Eht {
     /// What to do first, or anew after the link changed: go by the model, and measure once the link
     /// and the sizes are known.
     fn begin(&self, now: Timestamp, observation: &Observation<'_>) -> Phase {
+        if !observation.sizes_are_known && self.config.efficient_channels.is_none() {
+            return Phase::Uninformed;
+        }
         let start = self.config.efficient_channels.unwrap_or_else(|| self.by_model(observation));
         match self.affordable_search(now, observation, start) {
             Some(search) => Phase::Searching(search),
@@ -290,7 +295,7 @@ impl Policy for Eht {
     fn decide(&mut self, now: Timestamp, observation: &Observation<'_>) -> Decision {
         let most = observation.limits.max_channels.max(1);
         self.phase = match std::mem::replace(&mut self.phase, Phase::Undecided) {
-            Phase::Undecided => self.begin(now, observation),
+            Phase::Undecided | Phase::Uninformed => self.begin(now, observation),
             Phase::Searching(search) => self.continue_search(now, observation, search),
             Phase::Settled { link, .. }
                 if observation.link.differs_from(&link, self.config.link_change) =>
@@ -315,14 +320,16 @@ impl Policy for Eht {
                 let channels = *channels.min(&most);
                 (channels, self.why(observation, channels))
             }
-            Phase::Undecided => (most, self.why(observation, most)),
+            Phase::Undecided | Phase::Uninformed => {
+                (most, format!("no size is known yet, so all {most} channels"))
+            }
         };
         self.decision(observation, channels, &format!("throughput per joule: {link}, {why}"))
     }
 
     /// What a search has measured to be best stays; what a model predicted may prove too few.
     fn allows_growth(&self) -> bool {
-        matches!(self.phase, Phase::Settled { searched: None, .. })
+        !matches!(self.phase, Phase::Searching(_) | Phase::Settled { searched: Some(_), .. })
     }
 
     fn next_timeout(&self) -> Option<Timestamp> {

@@ -16,6 +16,7 @@ fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
         clusters,
         limits,
         is_measured: true,
+        sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
         energy: None,

@@ -182,6 +182,15 @@ pub enum Event {
     },
     /// The transport measured a round-trip time.
     Rtt(Duration),
+    /// A connection is ready for requests.
+    Connected {
+        /// The round-trip time that opening it showed.
+        rtt: Duration,
+        /// How long opening it took in all.
+        took: Duration,
+        /// The round trips that this takes at least: TCP's, and with TLS 1.3 one more.
+        round_trips: u32,
+    },
     /// Cumulative energy since the run began.
     Energy(Joules),
     /// Time has passed: see [`super::Engine::next_timeout`].

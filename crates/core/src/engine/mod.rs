@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
-use pelton_algos::growth::LaneGrowth;
+use pelton_algos::growth::{LaneGrowth, Response};
 use pelton_algos::limits::{Jitter, OriginBudget};
 use pelton_algos::link::{LinkEstimate, LinkEstimator};
 use pelton_algos::params::Allocation;
@@ -208,7 +208,10 @@ impl Engine {
     /// Takes note of `event` at `now` and returns what has to be done.
     pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Action> {
         // Bytes, readings and round trips are many and free no lane; all else may.
-        self.refill |= !matches!(event, Event::Data { .. } | Event::Rtt(_) | Event::Energy(_));
+        self.refill |= !matches!(
+            event,
+            Event::Data { .. } | Event::Rtt(_) | Event::Connected { .. } | Event::Energy(_)
+        );
         match event {
             Event::Files(specs) => self.on_files(specs),
             Event::ListEnded => self.list_ended = true,
@@ -218,6 +221,12 @@ impl Engine {
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
             Event::Finished { file, result } => self.on_finished(file, result),
             Event::Rtt(rtt) => self.link.on_rtt(now, rtt),
+            Event::Connected { rtt, took, round_trips } => {
+                self.link.on_rtt(now, rtt);
+                // Its own round trip may have queued behind others.
+                let at_least = self.link.estimate().rtt * round_trips;
+                self.note_response(now, Response { took, at_least });
+            }
             Event::Energy(total) => self.energy = Some(total),
             Event::Timeout => self.drop_stalled(now),
             Event::Pause => self.on_pause(now),

@@ -156,11 +156,10 @@ impl Engine {
         })
     }
 
-    /// A head came `took` after its request: lanes may grow.
-    pub(super) fn note_response(&mut self, now: Timestamp, took: Duration) {
+    /// A head or a connection came: lanes may grow.
+    pub(super) fn note_response(&mut self, now: Timestamp, response: Response) {
         let rtt = self.link.estimate().rtt;
         if let Some(lanes) = self.lane_use() {
-            let response = Response { took, at_least: rtt };
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }
     }
@@ -222,12 +221,13 @@ impl Engine {
         self.recluster_if_due();
         let clusters = self.clusters();
         let link = self.link.estimate();
-        let clusters_are_known = self.sizes.knows_any();
+        let sizes_are_known = self.sizes.knows_any();
         let observation = Observation {
             link,
             clusters: &clusters,
             limits: self.limits(),
-            is_measured: self.link.was_full() && clusters_are_known,
+            is_measured: self.link.was_full() && sizes_are_known,
+            sizes_are_known,
             delivered: self.totals.delivered,
             handshake: self.handshake(),
             energy: self.energy,

@@ -1,5 +1,6 @@
 //! What happens to a file in transfer: opened, headed, filled, ended, finished.
 
+use pelton_algos::growth::Response;
 use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
@@ -52,7 +53,8 @@ impl Engine {
             self.move_stream(stream, old_origin, answered_by);
         }
         self.note_answer(now, answered_by, head.protocol);
-        self.note_response(now, head.response_time);
+        let at_least = self.link.estimate().rtt;
+        self.note_response(now, Response { took: head.response_time, at_least });
         let entry = &mut self.files[file.index()];
         if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
             self.fail(file, failure);

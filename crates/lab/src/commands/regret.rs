@@ -6,24 +6,26 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use clap::Args;
 use pelton_lab::sim::grid::Grid;
 use pelton_lab::sim::regret::{self, Regret, Summary, percent};
 
 /// Cells that are named for each policy, the worst first.
 const NAMED: usize = 10;
 
-#[derive(Debug, clap::Args)]
+/// Compare the policies with the best static numbers, over a grid of links and sets.
+#[derive(Debug, Args)]
 pub(crate) struct RegretArgs {
-    /// A part of the grid instead of all of it
+    /// A part of the grid instead of all of it.
     #[arg(long)]
     quick: bool,
-    /// Decides which packets are lost; the same seed gives the same output
+    /// Decides which packets are lost; the same seed gives the same output.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Name the worst cells of each policy
+    /// Name the worst cells of each policy.
     #[arg(long)]
     worst: bool,
-    /// Write every cell to a file of comma-separated values
+    /// Write every cell to a file of comma-separated values.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
@@ -37,7 +39,8 @@ pub(crate) fn run(args: &RegretArgs) -> Result<ExitCode> {
         print!("{}", worst(&regrets));
     }
     if let Some(file) = &args.csv {
-        fs::write(file, csv(&regrets)).with_context(|| file.display().to_string())?;
+        fs::write(file, csv(&regrets))
+            .with_context(|| format!("can't write {}", file.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

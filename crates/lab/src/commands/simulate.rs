@@ -5,50 +5,54 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueEnum};
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
 use pelton_core::connection::Protocol;
-use pelton_lab::cells::Cells;
 use pelton_lab::model::LinkSpec;
 use pelton_lab::sim::grid::Grid;
 use pelton_lab::sim::{FileList, OriginConfig, Scenario, chart};
 
-#[derive(Debug, clap::Args)]
+use super::cells::CellsSource;
+
+/// Run one transfer in virtual time.
+#[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
-    /// A link of cells.toml
+    /// A link of cells.toml.
     #[arg(long, value_name = "NAME", required_unless_present = "cell")]
     link: Option<String>,
-    /// A set of cells.toml
+    /// A set of cells.toml.
     #[arg(long, value_name = "NAME", required_unless_present = "cell")]
     set: Option<String>,
-    /// Instead of link, set and protocol: a cell as `regret` names it
+    /// Instead of link, set and protocol: a cell as `regret` names it.
     #[arg(long, value_name = "CELL", conflicts_with_all = ["link", "set", "protocol"])]
     cell: Option<String>,
-    /// Who decides
+    /// Who decides.
     #[arg(long, value_enum, default_value_t = PolicyName::Eht)]
     policy: PolicyName,
-    /// For `fixed`: files at once
+    /// For `fixed`: files at once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     cc: u32,
-    /// For `fixed`: range streams of one file
+    /// For `fixed`: range streams of one file.
     #[arg(long, value_name = "N", default_value_t = 1)]
     p: u32,
-    /// For `fixed` over HTTP/2: outstanding requests of one lane
+    /// For `fixed` over HTTP/2: outstanding requests of one lane.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pp: u32,
-    /// What the server speaks
+    /// What the server speaks.
     #[arg(long, value_enum, default_value_t = Speaks::H1Tls)]
     protocol: Speaks,
-    /// The server's time from a request to its response, in milliseconds
+    /// The server's time from a request to its response, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     latency: u64,
-    /// Decides which packets are lost, the jitter and the sizes of the set's files
+    /// Decides which packets are lost, the jitter and the sizes of the set's files.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Draw the run
+    /// Draw the run.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    source: CellsSource,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -70,7 +74,7 @@ enum Speaks {
 impl SimulateArgs {
     fn policy(&self) -> Box<dyn Policy> {
         match self.policy {
-            PolicyName::Lowe => Box::new(LowE::default()),
+            PolicyName::Lowe => Box::new(LowE),
             PolicyName::Hat => Box::new(Hat),
             PolicyName::Eht => Box::new(Eht::default()),
             PolicyName::Fixed => Box::new(Fixed::new(FixedConfig {
@@ -113,14 +117,14 @@ impl SimulateArgs {
     fn place_of_grid(&self, name: &str) -> Result<Place> {
         let grid = Grid::full(self.seed)?;
         let cell = grid.cells.iter().find(|cell| cell.to_string() == name);
-        let cell = cell.with_context(|| format!("no cell of the grid is called {name:?}"))?;
+        let cell = cell.ok_or_else(|| anyhow!("no cell of the grid is called {name:?}"))?;
         let files = grid.files(cell).context("its set is gone")?.clone();
         let link = cell.link(files.bytes())?;
         Ok(Place { name: name.to_owned(), link, origin: cell.origin, files })
     }
 
     fn place_of_cells(&self, link: &str, set: &str) -> Result<Place> {
-        let cells = Cells::built_in()?;
+        let cells = self.source.load()?;
         let spec = cells.link(link)?.spec.clone();
         let found = cells.sets(set)?;
         let [(_, found)] = found[..] else {
@@ -144,7 +148,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
     print!("{}", chart::text(&ending));
     if let Some(file) = &args.svg {
         let drawn = chart::svg(&title, &ending);
-        fs::write(file, drawn).with_context(|| file.display().to_string())?;
+        fs::write(file, drawn).with_context(|| format!("can't write {}", file.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

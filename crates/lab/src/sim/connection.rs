@@ -75,6 +75,8 @@ pub(super) struct Connection {
     /// The rate cap of its origin lets it send from here on.
     pub(super) paced_until: Timestamp,
     pub(super) pump_planned: bool,
+    /// When its client began to open it.
+    pub(super) begun: Timestamp,
     pub(super) min_rtt: Duration,
     pub(super) told_rtt: Duration,
     pub(super) reads: u32,
@@ -82,7 +84,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// A connection whose SYN took `rtt` to be answered.
-    pub(super) fn new(receive_window: u64, rtt: Duration) -> Self {
+    pub(super) fn new(receive_window: u64, rtt: Duration, begun: Timestamp) -> Self {
         Self {
             phase: Phase::Opening,
             sender: Sender::new(receive_window, rtt),
@@ -99,6 +101,7 @@ impl Connection {
             timer_planned: None,
             paced_until: Timestamp::START,
             pump_planned: false,
+            begun,
             min_rtt: rtt,
             told_rtt: rtt,
             reads: 0,

@@ -171,7 +171,7 @@ impl Cubic {
     pub(super) fn on_idle(&mut self, timeouts: u32) {
         let floor = self.window.min(INITIAL_WINDOW);
         self.threshold = self.threshold.max(self.window * 0.75);
-        self.window = (self.window / 2_f64.powi(timeouts.min(30) as i32)).max(floor);
+        self.window = (self.window / f64::from(timeouts.min(30)).exp2()).max(floor);
         self.epoch = None;
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use pelton_algos::ranges::StreamId;
 use pelton_core::connection::Protocol;
+use pelton_core::engine::Event;
 
 use super::connection::{Connection, Phase};
 use super::world::World;
@@ -111,11 +112,14 @@ impl World {
 
     /// A connection is ready for requests.
     pub(super) fn adopt(&mut self, index: ConnectionIndex) {
-        self.connections[index as usize].phase = Phase::Open;
+        let connection = &mut self.connections[index as usize];
+        connection.phase = Phase::Open;
+        let (rtt, took) = (connection.min_rtt, self.now.saturating_since(connection.begun));
+        let round_trips = if self.origin.tls { 2 } else { 1 };
+        self.tell(Event::Connected { rtt, took, round_trips });
         self.pool.opening -= 1;
         self.pool.open.push(index);
         self.counters.opened += 1;
-        self.tell_rtt(index);
         self.apply_limit();
         self.pump_pool();
     }

@@ -99,6 +99,8 @@ pub(super) struct Sender {
     probe: Option<Chunk>,
     /// Losses below this byte belong to the event that is being repaired.
     recovery: Option<u64>,
+    /// A time-out began the recovery: the window grows in it, from one segment on.
+    after_timeout: bool,
     /// The window was what stopped the last sending.
     limited: bool,
     last_sent: Timestamp,
@@ -129,6 +131,7 @@ impl Sender {
             lost: VecDeque::new(),
             probe: None,
             recovery: None,
+            after_timeout: false,
             limited: false,
             last_sent: Timestamp::START,
             timer: None,
@@ -225,7 +228,7 @@ impl Sender {
     /// An acknowledgement came that was made when `number` was the last transmission to have
     /// arrived and everything before the byte `cumulative` was there.
     pub(super) fn on_ack(&mut self, now: Timestamp, number: u64, cumulative: u64) {
-        self.cumulative = self.cumulative.max(cumulative);
+        self.note_cumulative(cumulative);
         let Some(index) = number.checked_sub(self.first_number) else { return };
         let count = (index as usize + 1).min(self.outstanding.len());
         let acked = self.settle_acknowledged(count);
@@ -245,10 +248,20 @@ impl Sender {
             self.cubic.on_loss();
         } else if self.recovery.is_some_and(|end| self.cumulative >= end) {
             self.recovery = None;
-        } else if self.recovery.is_none() && self.limited {
+            self.after_timeout = false;
+        } else if (self.recovery.is_none() || self.after_timeout) && self.limited {
             self.grow(now, acked.bytes, rtt);
         }
         self.set_timer(now);
+    }
+
+    /// Everything before this byte is there: what was given up too early is not sent again.
+    fn note_cumulative(&mut self, cumulative: u64) {
+        if cumulative > self.cumulative {
+            self.cumulative = cumulative;
+            self.backoff = 0;
+            self.lost.retain(|chunk| chunk.start + chunk.length > cumulative);
+        }
     }
 
     fn grow(&mut self, now: Timestamp, bytes: u64, rtt: Option<Duration>) {
@@ -351,6 +364,7 @@ impl Sender {
         self.in_flight = 0;
         self.cubic.on_timeout();
         self.recovery = Some(self.next_byte);
+        self.after_timeout = true;
     }
 }
 

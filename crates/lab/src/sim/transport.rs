@@ -35,7 +35,7 @@ impl World {
     pub(super) fn open_connection(&mut self) {
         self.pool.opening += 1;
         let index = self.connections.len() as u32;
-        self.connections.push(Connection::new(self.receive_window, FIRST_TIMEOUT));
+        self.connections.push(Connection::new(self.receive_window, FIRST_TIMEOUT, self.now));
         self.upload(index, Message::Syn, 0);
     }
 
@@ -101,7 +101,8 @@ impl World {
 
     pub(super) fn on_syn_ack(&mut self, index: ConnectionIndex, sent: Timestamp) {
         let rtt = self.now.saturating_since(sent);
-        self.connections[index as usize] = Connection::new(self.receive_window, rtt);
+        let connection = &mut self.connections[index as usize];
+        *connection = Connection::new(self.receive_window, rtt, connection.begun);
         if self.origin.tls {
             self.upload(index, Message::ClientHello, 0);
         } else {
@@ -198,7 +199,7 @@ impl World {
     /// Tells the engine the least round trip of a connection when it has fallen.
     pub(super) fn tell_rtt(&mut self, index: ConnectionIndex) {
         let connection = &mut self.connections[index as usize];
-        if connection.min_rtt < connection.told_rtt || connection.served == 0 {
+        if connection.min_rtt < connection.told_rtt {
             connection.told_rtt = connection.min_rtt;
             self.mailbox.push_back(Event::Rtt(connection.min_rtt));
         }

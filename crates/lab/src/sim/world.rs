@@ -29,7 +29,7 @@ const METER_INTERVAL: Duration = Duration::from_millis(100);
 const TOO_LONG: Timestamp = Timestamp::new(Duration::from_secs(24 * 3600));
 
 /// What is known to happen.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Happening {
     Upload { index: ConnectionIndex, message: Message, attempt: u32 },
     AtServer { index: ConnectionIndex, message: Message, sent: Timestamp },

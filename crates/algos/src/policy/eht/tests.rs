@@ -22,6 +22,7 @@ fn observation<'a>(clusters: &'a [Cluster], model: &'a ConstantPower) -> Observa
         clusters,
         limits: worked_limits(),
         is_measured: true,
+        sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
         energy: Some(Joules::ZERO),
@@ -141,4 +142,21 @@ fn a_changed_link_is_searched_again() {
     seen.link.bandwidth = BitRate::from_mbps(10.0);
     let decision = eht.decide(Timestamp::from_millis(60_000), &seen);
     assert!(decision.reason.contains("trying"), "{}", decision.reason);
+}
+
+#[test]
+fn without_sizes_all_channels_are_used_and_then_the_model() {
+    let clusters = worked_clusters();
+    let model = ConstantPower::default();
+    let mut seen = observation(&clusters, &model);
+    seen.sizes_are_known = false;
+    let mut eht = Eht::default();
+    let blind = eht.decide(Timestamp::START, &seen);
+    assert_eq!(blind.max_channels, seen.limits.max_channels);
+    assert!(blind.reason.contains("no size is known yet"), "{}", blind.reason);
+    assert_eq!(eht.efficient_channels(), None);
+    seen.sizes_are_known = true;
+    seen.energy = None;
+    let informed = eht.decide(Timestamp::from_millis(300), &seen);
+    assert!(informed.reason.contains("by model"), "{}", informed.reason);
 }
