@@ -9,11 +9,15 @@
 //! | [`sim`] | whole transfers in virtual time: the real engine over a modelled link |
 //! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
+//! | [`capture`] | recorded packets: pcap and pcapng files |
+//! | [`drawing`] | the power of a radio over time as a picture |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
 //! | [`sets`] | named sets of them |
 
+pub mod capture;
 pub mod cells;
 pub mod content;
+pub mod drawing;
 pub mod link;
 pub mod model;
 pub mod origin;

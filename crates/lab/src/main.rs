@@ -20,12 +20,15 @@ enum Command {
     Simulate(commands::simulate::Args),
     /// Compare the policies with the best static numbers, over a grid of links and sets
     Regret(commands::regret::Args),
+    /// Say what recorded packets cost in joules
+    Energy(commands::energy::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Regret(args) => commands::regret::run(&args),
+        Command::Energy(args) => commands::energy::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! The sub-commands, one a file.
 
+pub(crate) mod energy;
 pub(crate) mod regret;
 pub(crate) mod simulate;
 

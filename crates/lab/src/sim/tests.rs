@@ -56,7 +56,7 @@ fn scratch() {
             fixed(1, 1),
             fixed(16, 1),
             fixed(64, 1),
-            Box::new(LowE::default()),
+            Box::<LowE>::default(),
             Box::new(Hat),
             Box::new(Eht::default()),
         ] {
