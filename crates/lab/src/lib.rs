@@ -11,6 +11,7 @@
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
 //! | [`capture`] | recorded packets: pcap and pcapng files |
 //! | [`drawing`] | the power of a radio over time as a picture |
+//! | [`reproduce`] | the papers' energy figures beside the models' |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
 //! | [`sets`] | named sets of them |
 
@@ -21,6 +22,7 @@ pub mod drawing;
 pub mod link;
 pub mod model;
 pub mod origin;
+pub mod reproduce;
 pub mod sets;
 pub mod shaper;
 pub mod sim;

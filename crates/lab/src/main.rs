@@ -22,6 +22,8 @@ enum Command {
     Regret(commands::regret::Args),
     /// Say what recorded packets cost in joules
     Energy(commands::energy::Args),
+    /// Compute the papers' energy figures again
+    Reproduce(commands::reproduce::Args),
 }
 
 fn main() -> ExitCode {
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Regret(args) => commands::regret::run(&args),
         Command::Energy(args) => commands::energy::run(&args),
+        Command::Reproduce(args) => commands::reproduce::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

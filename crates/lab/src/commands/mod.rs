@@ -2,6 +2,7 @@
 
 pub(crate) mod energy;
 pub(crate) mod regret;
+pub(crate) mod reproduce;
 pub(crate) mod simulate;
 
 /// What a command fails with: one line for people.
