@@ -11,17 +11,23 @@
 //! | [`sim`] | whole transfers in virtual time: the real engine over a modelled link |
 //! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
+//! | [`capture`] | recorded packets: pcap and pcapng files |
+//! | [`drawing`] | the power of a radio over time as a picture |
+//! | [`reproduce`] | the papers' energy figures beside the models' |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
 //! | [`sets`] | named sets of them |
 
 pub mod bench;
+pub mod capture;
 pub mod cells;
 pub mod content;
+pub mod drawing;
 #[cfg(target_os = "linux")]
 pub mod emulator;
 pub mod link;
 pub mod model;
 pub mod origin;
+pub mod reproduce;
 pub mod sets;
 pub mod shaper;
 pub mod sim;

@@ -19,12 +19,12 @@ enum Command {
     Cells(commands::cells::CellsArgs),
     Simulate(commands::simulate::SimulateArgs),
     Regret(commands::regret::RegretArgs),
+    Energy(commands::energy::EnergyArgs),
+    Reproduce(commands::reproduce::ReproduceArgs),
     #[cfg(target_os = "linux")]
     Check(commands::check::CheckArgs),
     #[cfg(target_os = "linux")]
     Run(Box<commands::run::RunArgs>),
-    Simulate(commands::simulate::SimulateArgs),
-    Regret(commands::regret::RegretArgs),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Guard(commands::guard::GuardArgs),
@@ -35,12 +35,12 @@ fn main() -> ExitCode {
         Command::Cells(args) => commands::cells::run(&args),
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Regret(args) => commands::regret::run(&args),
+        Command::Energy(args) => commands::energy::run(&args),
+        Command::Reproduce(args) => commands::reproduce::run(&args),
         #[cfg(target_os = "linux")]
         Command::Check(args) => commands::check::run(&args),
         #[cfg(target_os = "linux")]
         Command::Run(args) => commands::run::run(&args),
-        Command::Simulate(args) => commands::simulate::run(&args),
-        Command::Regret(args) => commands::regret::run(&args),
         #[cfg(target_os = "linux")]
         Command::Guard(args) => commands::guard::run(&args),
     };

@@ -136,7 +136,7 @@ fn every_event_is_a_line_of_json_with_the_documented_fields() {
                 assert_fields(
                     &value,
                     "event at_s name url bytes seconds connections protocol resumed_from
-                     already_there digest ok error",
+                     already_there digest energy_j throughput_per_joule ok error",
                 );
                 if value["ok"] == false {
                     assert_fields(&value["error"], "code kind retryable message");

@@ -3,11 +3,13 @@
 pub(crate) mod cells;
 #[cfg(target_os = "linux")]
 pub(crate) mod check;
+pub(crate) mod energy;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
 #[cfg(target_os = "linux")]
 mod matrix;
 pub(crate) mod regret;
+pub(crate) mod reproduce;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
 pub(crate) mod simulate;

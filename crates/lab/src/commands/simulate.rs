@@ -74,7 +74,7 @@ enum Speaks {
 impl SimulateArgs {
     fn policy(&self) -> Box<dyn Policy> {
         match self.policy {
-            PolicyName::Lowe => Box::new(LowE),
+            PolicyName::Lowe => Box::<LowE>::default(),
             PolicyName::Hat => Box::new(Hat),
             PolicyName::Eht => Box::new(Eht::default()),
             PolicyName::Fixed => Box::new(Fixed::new(FixedConfig {

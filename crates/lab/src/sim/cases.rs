@@ -93,9 +93,9 @@ impl Case {
         scenario.engine.link.rtt_hint = Some(rtt);
         let run = |policy: Box<dyn Policy>| scenario.run(policy);
         Ok(Outcomes {
-            lowe: run(Box::new(LowE::default())),
+            lowe: run(Box::<LowE>::default()),
             hat: run(Box::new(Hat)),
-            eht: run(Box::new(Eht::default())),
+            eht: run(Box::<Eht>::default()),
         })
     }
 }

@@ -43,7 +43,7 @@ impl Adaptive {
     /// A fresh policy.
     pub fn policy(self) -> Box<dyn Policy> {
         match self {
-            Self::LowE => Box::new(LowE::default()),
+            Self::LowE => Box::<LowE>::default(),
             Self::Hat => Box::new(Hat),
             Self::Eht => Box::new(Eht::default()),
         }

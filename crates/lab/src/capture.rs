@@ -1,0 +1,325 @@
+//! Recorded packets: pcap and pcapng files, of tcpdump, Wireshark or the lab's own packet log.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
+use pcap_parser::traits::PcapNGPacketBlock;
+use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::Bytes;
+use pelton_power::trace::{Direction, Packet, Tcp};
+use thiserror::Error;
+
+/// Larger than any block of a capture of packets.
+const BUFFER: usize = 1 << 20;
+
+/// A capture that can't be read.
+#[derive(Debug, Error)]
+pub enum CaptureError {
+    /// It is no pcap or pcapng file, or ends in the middle of a block.
+    #[error("no pcap or pcapng file, or a damaged one: {0}")]
+    Malformed(String),
+    /// Its link layer is not one that is understood.
+    #[error("link type {0} is not understood: capture Ethernet or raw IP")]
+    LinkType(i32),
+    /// No packet shows who the client is.
+    #[error("nothing shows which side is the client: name its address")]
+    NoClient,
+}
+
+/// Reads the packets of a capture in the order of time. Without `client`, that is who sent the first
+/// SYN, else the first packet. What is no IP is left out.
+///
+/// # Errors
+/// As [`CaptureError`] says.
+pub fn read(
+    input: impl Read + Send + 'static,
+    client: Option<IpAddr>,
+) -> Result<Vec<Packet>, CaptureError> {
+    let mut seen = records(input)?;
+    seen.sort_by_key(|packet| packet.at);
+    let opener = || seen.iter().find(|packet| packet.is_opening).or_else(|| seen.first());
+    let client = client.or_else(|| opener().map(|packet| packet.from.ip()));
+    let client = client.ok_or(CaptureError::NoClient)?;
+    let began = seen.first().map_or(Duration::ZERO, |packet| packet.at);
+    let (mut flows, mut sites) = (Numbers::default(), Numbers::default());
+    let packets = seen.iter().filter_map(|packet| {
+        let (direction, local, server) = if packet.from.ip() == client {
+            (Direction::Sent, packet.from, packet.to)
+        } else if packet.to.ip() == client {
+            (Direction::Received, packet.to, packet.from)
+        } else {
+            return None;
+        };
+        let tcp = packet.tcp.map(|tcp| Tcp {
+            flow: flows.of((local, server)),
+            site: sites.of((server, server)),
+            ..tcp
+        });
+        let at = Timestamp::new(packet.at.saturating_sub(began));
+        Some(Packet { at, direction, bytes: Bytes(packet.length), tcp })
+    });
+    Ok(packets.collect())
+}
+
+/// Numbers things in the order in which they are met.
+#[derive(Default)]
+struct Numbers(HashMap<(SocketAddr, SocketAddr), u32>);
+
+impl Numbers {
+    fn of(&mut self, ends: (SocketAddr, SocketAddr)) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(ends).or_insert(next)
+    }
+}
+
+/// A packet as the capture has it.
+struct Seen {
+    at: Duration,
+    from: SocketAddr,
+    to: SocketAddr,
+    length: u64,
+    is_opening: bool,
+    tcp: Option<Tcp>,
+}
+
+fn records(input: impl Read + Send + 'static) -> Result<Vec<Seen>, CaptureError> {
+    let malformed = |error: &dyn std::fmt::Debug| CaptureError::Malformed(format!("{error:?}"));
+    let mut reader = create_reader(BUFFER, input).map_err(|error| malformed(&error))?;
+    let mut seen = Vec::new();
+    // Of a pcap file, and of each interface of a pcapng file.
+    let (mut legacy, mut interfaces) = ((Linktype(1), 1), Vec::new());
+    loop {
+        let (offset, block) = match reader.next() {
+            Ok(block) => block,
+            Err(PcapError::Eof) => return Ok(seen),
+            Err(PcapError::Incomplete(_)) => {
+                reader.refill().map_err(|error| malformed(&error))?;
+                continue;
+            }
+            Err(error) => return Err(malformed(&error)),
+        };
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => {
+                // The field counts microseconds, or nanoseconds where the header says so.
+                let nanos = if header.is_nanosecond_precision() { 1 } else { 1_000 };
+                legacy = (header.network, nanos);
+            }
+            PcapBlockOwned::Legacy(packet) => {
+                let nanos = u64::from(packet.ts_usec) * legacy.1;
+                let at = Duration::from_secs(packet.ts_sec.into()) + Duration::from_nanos(nanos);
+                seen.extend(parse(legacy.0, at, packet.data)?);
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
+            PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
+                let resolution = interface.ts_resolution().unwrap_or(1_000_000).max(1);
+                interfaces.push((interface.linktype, resolution));
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
+                let interface = interfaces.get(packet.if_id as usize);
+                let (link, resolution) = *interface.ok_or_else(|| malformed(&"no interface"))?;
+                let (seconds, part) = packet.decode_ts(0, resolution);
+                let nanos = u128::from(part) * 1_000_000_000 / u128::from(resolution);
+                let at = Duration::from_secs(seconds.into()) + Duration::from_nanos(nanos as u64);
+                seen.extend(parse(link, at, packet.packet_data())?);
+            }
+            PcapBlockOwned::NG(_) => {}
+        }
+        reader.consume(offset);
+    }
+}
+
+/// The packet in `data`, of which a header may be all that was kept; none when it is no IP.
+fn parse(link: Linktype, at: Duration, data: &[u8]) -> Result<Option<Seen>, CaptureError> {
+    let sliced = match link {
+        Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
+        // 12 and 14 are how DLT_RAW was numbered before.
+        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => {
+            LaxSlicedPacket::from_ip(data).ok()
+        }
+        Linktype(other) => return Err(CaptureError::LinkType(other)),
+    };
+    Ok(sliced.and_then(|sliced| seen(at, &sliced)))
+}
+
+fn seen(at: Duration, sliced: &LaxSlicedPacket<'_>) -> Option<Seen> {
+    let (from, to, length, header) = match sliced.net.as_ref()? {
+        LaxNetSlice::Ipv4(ip) => {
+            let header = ip.header();
+            let (from, to) = (header.source_addr().into(), header.destination_addr().into());
+            (from, to, u64::from(header.total_len()), header.slice().len() as u64)
+        }
+        LaxNetSlice::Ipv6(ip) => {
+            let header = ip.header();
+            let (from, to): (IpAddr, IpAddr) =
+                (header.source_addr().into(), header.destination_addr().into());
+            (from, to, 40 + u64::from(header.payload_length()), 40)
+        }
+        LaxNetSlice::Arp(_) => return None,
+    };
+    let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else {
+        let end = |ip| SocketAddr::new(ip, 0);
+        return Some(Seen {
+            at,
+            from: end(from),
+            to: end(to),
+            length,
+            is_opening: false,
+            tcp: None,
+        });
+    };
+    let timestamps = tcp.options_iterator().find_map(|option| match option {
+        Ok(TcpOptionElement::Timestamp(value, echo)) => Some((value, echo)),
+        _ => None,
+    });
+    let payload = length.saturating_sub(header + tcp.header_len() as u64) as u32;
+    let facts =
+        Tcp { payload, syn: tcp.syn(), end: tcp.fin() || tcp.rst(), timestamps, ..Tcp::default() };
+    Some(Seen {
+        at,
+        from: SocketAddr::new(from, tcp.source_port()),
+        to: SocketAddr::new(to, tcp.destination_port()),
+        length,
+        is_opening: tcp.syn() && !tcp.ack(),
+        tcp: Some(facts),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use etherparse::PacketBuilder;
+
+    use super::*;
+
+    const CLIENT: [u8; 4] = [10, 0, 0, 2];
+    const SERVER: [u8; 4] = [10, 0, 0, 1];
+
+    /// An IP packet with a TCP segment; `ethernet` puts a frame around it.
+    fn packet(sent: bool, syn: bool, payload: usize, ethernet: bool) -> Vec<u8> {
+        let (from, to) = if sent { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+        let (source, target) = if sent { (40_000, 80) } else { (80, 40_000) };
+        let options = [TcpOptionElement::Timestamp(7, 3)];
+        let mut bytes = Vec::new();
+        let data = vec![0; payload];
+        if ethernet {
+            let tcp = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(from, to, 64);
+            let tcp = tcp.tcp(source, target, 1, 1_000).options(&options).unwrap();
+            let tcp = if syn { tcp.syn() } else { tcp.ack(1) };
+            tcp.write(&mut bytes, &data).unwrap();
+        } else {
+            let tcp = PacketBuilder::ipv4(from, to, 64);
+            let tcp = tcp.tcp(source, target, 1, 1_000).options(&options).unwrap();
+            let tcp = if syn { tcp.syn() } else { tcp.ack(1) };
+            tcp.write(&mut bytes, &data).unwrap();
+        }
+        bytes
+    }
+
+    /// A classic file: magic, version 2.4, no offset, link type, then records cut off after `keep`.
+    fn pcap(magic: u32, link: u32, keep: usize, records: &[(u32, u32, Vec<u8>)]) -> Vec<u8> {
+        let mut file = Vec::new();
+        file.extend(magic.to_le_bytes());
+        file.extend(2_u16.to_le_bytes());
+        file.extend(4_u16.to_le_bytes());
+        for word in [0, 0, 65_535, link] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        for (seconds, part, data) in records {
+            let kept = data.len().min(keep);
+            for word in [*seconds, *part, kept as u32, data.len() as u32] {
+                file.extend(word.to_le_bytes());
+            }
+            file.extend(&data[..kept]);
+        }
+        file
+    }
+
+    #[test]
+    fn a_log_of_headers_alone_tells_lengths_and_directions() {
+        let records = [
+            (5, 0, packet(true, true, 0, false)),
+            (5, 60_000_000, packet(false, false, 1_400, false)),
+        ];
+        // Nanosecond magic and raw IP, as the lab's own packet log is.
+        let file = pcap(0xa1b2_3c4d, 101, 60, &records);
+        let packets = read(Cursor::new(file), None).unwrap();
+        let told: Vec<_> = packets
+            .iter()
+            .map(|p| (p.at.since_start().as_millis(), p.direction, p.bytes.0))
+            .collect();
+        // 20 of IPv4, 20 of TCP and 12 of options: ten of timestamps and two to fill up.
+        assert_eq!(told, [(0, Direction::Sent, 52), (60, Direction::Received, 1_452)]);
+        let tcp = packets[1].tcp.unwrap();
+        assert_eq!((tcp.payload, tcp.timestamps), (1_400, Some((7, 3))));
+        assert_eq!(packets[0].tcp.unwrap().flow, tcp.flow);
+    }
+
+    #[test]
+    fn ethernet_in_microseconds_and_a_named_client() {
+        let records =
+            [(9, 0, packet(true, false, 10, true)), (9, 500_000, packet(false, false, 20, true))];
+        let file = pcap(0xa1b2_c3d4, 1, 65_535, &records);
+        let packets = read(Cursor::new(file.clone()), Some(SERVER.into())).unwrap();
+        assert_eq!(packets[0].direction, Direction::Received);
+        assert_eq!(packets[1].at, Timestamp::from_millis(500));
+        assert_eq!(packets[1].bytes, Bytes(72));
+        let nobody = read(Cursor::new(file), Some([1, 1, 1, 1].into())).unwrap();
+        assert!(nobody.is_empty());
+    }
+
+    #[test]
+    fn pcapng_with_its_own_resolution() {
+        let block = |kind: u32, body: &[u8]| {
+            let length = 12 + body.len() as u32;
+            let mut block = Vec::new();
+            block.extend(kind.to_le_bytes());
+            block.extend(length.to_le_bytes());
+            block.extend(body);
+            block.extend(length.to_le_bytes());
+            block
+        };
+        let mut file = Vec::new();
+        let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
+        section.extend([1, 0, 0, 0]);
+        section.extend([0xff; 8]);
+        file.extend(block(0x0a0d_0d0a, &section));
+        // Link type 101, and milliseconds: if_tsresol (9), one byte, 10^-3.
+        let mut interface = vec![101, 0, 0, 0, 0, 0, 0, 0];
+        interface.extend([9, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
+        file.extend(block(1, &interface));
+        for (at, sent) in [(1_000_u32, true), (1_250, false)] {
+            let mut data = packet(sent, sent, 0, false);
+            let length = data.len() as u32;
+            data.resize(data.len().next_multiple_of(4), 0);
+            let mut body = Vec::new();
+            for word in [0, 0, at, length, length] {
+                body.extend(word.to_le_bytes());
+            }
+            body.extend(data);
+            file.extend(block(6, &body));
+        }
+        let packets = read(Cursor::new(file), None).unwrap();
+        assert_eq!(packets.len(), 2);
+        assert_eq!(packets[1].at, Timestamp::from_millis(250));
+        assert_eq!(packets[1].direction, Direction::Received);
+    }
+
+    #[test]
+    fn what_is_no_capture_is_refused() {
+        let error = read(Cursor::new(b"GET / HTTP/1.1".to_vec()), None).unwrap_err();
+        assert!(error.to_string().starts_with("no pcap or pcapng file"), "{error}");
+        let bluetooth = pcap(0xa1b2_c3d4, 187, 9, &[(0, 0, vec![1; 9])]);
+        let error = read(Cursor::new(bluetooth), None).unwrap_err().to_string();
+        assert!(error.starts_with("link type 187"), "{error}");
+        let cut = &pcap(0xa1b2_c3d4, 101, 99, &[(0, 0, packet(true, true, 0, false))])[..70];
+        assert!(read(Cursor::new(cut.to_vec()), None).is_err());
+        let empty = pcap(0xa1b2_c3d4, 101, 99, &[]);
+        let error = read(Cursor::new(empty), None).unwrap_err().to_string();
+        assert!(error.contains("name its address"), "{error}");
+    }
+}

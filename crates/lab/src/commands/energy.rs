@@ -1,0 +1,140 @@
+//! `pelton-lab energy`: what recorded packets cost.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use pelton_lab::{capture, drawing};
+use pelton_power::Radio;
+use pelton_power::device::Device;
+use pelton_power::radio::{RadioMachine, RadioProfile};
+use pelton_power::sleep::{Card, Outcome, SleepPolicy, Spent, evaluate};
+use pelton_power::trace::{Direction, Packet, radio_over};
+
+/// Joules of a trace: under every sleep policy of papers/003, or of another radio by its states
+#[derive(Debug, clap::Args)]
+pub(crate) struct EnergyArgs {
+    /// A pcap or pcapng file, such as the lab's own packet logs
+    #[arg(value_name = "TRACE")]
+    file: PathBuf,
+    /// The radio: `wavelan` compares sleep policies, every other one tells its states; also FILE.toml
+    /// or FILE.xml
+    #[arg(long, value_name = "PROFILE", default_value = "wavelan")]
+    profile: String,
+    /// Draw the radio's power over time
+    #[arg(long, value_name = "FILE.svg")]
+    trace: Option<PathBuf>,
+    /// The client's address; else that of who sent the first SYN
+    #[arg(long, value_name = "ADDRESS")]
+    client: Option<IpAddr>,
+}
+
+pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
+    let named = || args.file.display().to_string();
+    let file = File::open(&args.file).with_context(named)?;
+    let packets = capture::read(file, args.client).with_context(named)?;
+    let profile = profile(&args.profile)?;
+    print!("{}", describe(&args.file, &packets));
+    let radio = radio_over(profile, &packets);
+    if args.profile == Radio::Wavelan.name() {
+        print!("{}", policies(&packets));
+    } else {
+        print!("{}", states(&radio));
+    }
+    if let Some(path) = &args.trace {
+        fs::write(path, drawing::power_over_time(&radio))
+            .with_context(|| path.display().to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn profile(name: &str) -> Result<RadioProfile> {
+    if name.contains('.') {
+        return Ok(Device::load(name)?.radio);
+    }
+    let radio: Radio = name.parse()?;
+    radio.profile().context("none is no radio: name one")
+}
+
+fn describe(file: &Path, packets: &[Packet]) -> String {
+    let end = packets.last().map_or(0.0, |packet| packet.at.since_start().as_secs_f64());
+    let bytes = |direction| -> u64 {
+        let those = packets.iter().filter(|packet| packet.direction == direction);
+        those.map(|packet| packet.bytes.0).sum()
+    };
+    let (received, sent) = (bytes(Direction::Received), bytes(Direction::Sent));
+    let name = file.display();
+    let count = packets.len();
+    format!("{name}: {count} packets in {end:.2} s, {received} bytes received, {sent} sent\n")
+}
+
+/// The least time from a SYN to its answer: what PSM rounds up.
+fn round_trip(packets: &[Packet]) -> Duration {
+    let syns = packets.iter().filter_map(|packet| Some((packet, packet.tcp?)));
+    let syns = syns.filter(|(_, tcp)| tcp.syn);
+    let answers = syns.clone().filter(|(packet, _)| packet.direction == Direction::Received);
+    let times = answers.filter_map(|(answer, tcp)| {
+        let mut opened = syns.clone();
+        let (syn, _) = opened.find(|(packet, other)| {
+            other.flow == tcp.flow && packet.direction == Direction::Sent
+        })?;
+        Some(answer.at - syn.at)
+    });
+    times.min().unwrap_or_default()
+}
+
+fn policies(packets: &[Packet]) -> String {
+    let card = Card::wavelan();
+    let rtt = round_trip(packets);
+    let mut text = format!(
+        "wavelan (papers/003 section IV-A): {} idle, {} receiving, {} sending, {} asleep, {} ms to \
+         wake, {}; round trip {:.1} ms; joules are modelled\n\
+         policy             seconds   joules   mean W  vs awake |    idle receive    send   sleep    wake | missed\n",
+        card.idle,
+        card.receive,
+        card.transmit,
+        card.sleep,
+        card.wake.as_millis(),
+        card.rate,
+        rtt.as_secs_f64() * 1e3,
+    );
+    let awake = evaluate(packets, &card, SleepPolicy::AlwaysAwake, rtt).energy().get();
+    for policy in SleepPolicy::ALL {
+        let outcome = evaluate(packets, &card, policy, rtt);
+        let (seconds, joules) = (outcome.duration.as_secs_f64(), outcome.energy().get());
+        let Outcome { idle, receive, transmit, sleep, wake, missed, .. } = outcome;
+        let parts = [idle, receive, transmit, sleep, wake].map(|spent: Spent| spent.energy.get());
+        let [idle, receive, send, sleep, wake] = parts;
+        // Writing to a String can't fail.
+        let _ = writeln!(
+            text,
+            "{:<18} {seconds:>7.2} {joules:>8.3} {:>8.3} {:>8.1}% | {idle:>7.3} {receive:>7.3} {send:>7.3} \
+             {sleep:>7.3} {wake:>7.3} | {missed:>6}",
+            policy.name(),
+            joules / seconds.max(1e-9),
+            (joules / awake.max(1e-9) - 1.0) * 100.0,
+        );
+    }
+    text
+}
+
+fn states(radio: &RadioMachine) -> String {
+    let profile = radio.profile();
+    let mut text = format!("{} ({}); joules are modelled\n", profile.name, profile.origin);
+    for used in radio.uses() {
+        let _ = writeln!(
+            text,
+            "{:<22} {:>9.3} s {:>9.3} J",
+            profile.state_name(used.state),
+            used.duration.as_secs_f64(),
+            used.energy.get(),
+        );
+    }
+    let note = if radio.extrapolates() { ", beyond the rate that it was fitted to" } else { "" };
+    let _ = writeln!(text, "{:<34} {:>9.3} J{note}", "in all", radio.energy().get());
+    text
+}
