@@ -92,7 +92,7 @@ fn a_matrix_is_measured_and_its_results_are_complete() {
         "--links",
         "near",
         "--clients",
-        "curl,curl-parallel-tls,curl-tls,aria2",
+        "curl,curl-parallel-h2,curl-tls,aria2",
         "--repeats",
         "2",
         "--out",

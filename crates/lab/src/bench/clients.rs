@@ -10,22 +10,21 @@ use thiserror::Error;
 
 use super::PreparedSet;
 
-/// What a client speaks, which is the port that it is sent to.
+/// What a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1 in the clear.
     Http1,
-    /// HTTP/2 in the clear, with prior knowledge (RFC 9113, section 3.3). Of the peers none does it:
-    /// curl 7.88 can, but ends with a framing error on its second file from nginx 1.22.
-    H2c,
-    /// TLS; client and server negotiate HTTP/2 or HTTP/1.1.
-    Tls,
+    /// HTTP/1.1 over TLS: names that end in `-tls`.
+    Http1Tls,
+    /// HTTP/2 over TLS, as browsers speak it: names that end in `-h2`.
+    Http2,
 }
 
 /// A program with its way to use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// As in a matrix: `curl`, `pelton-eht-tls`, `fixed:1,2,8`.
+    /// As in a matrix: `curl`, `pelton-eht-h2`, `fixed:1,2,8`.
     pub name: String,
     kind: Kind,
     /// What it speaks.
@@ -47,16 +46,18 @@ enum Kind {
 /// Adaptive policies, by which pelton is named in a matrix.
 const POLICIES: [&str; 3] = ["lowe", "hat", "eht"];
 
-/// The clients of `all` besides pelton. With TLS, curl and wget2 speak HTTP/2.
-const PEERS: [&str; 12] = [
+/// The clients of `all` besides pelton.
+const PEERS: [&str; 14] = [
     "curl",
     "curl-tls",
+    "curl-h2",
     "curl-parallel",
     "curl-parallel-tls",
+    "curl-parallel-h2",
     "wget",
     "wget-tls",
     "wget2",
-    "wget2-tls",
+    "wget2-h2",
     "aria2",
     "aria2-tuned",
     "axel",
@@ -110,8 +111,8 @@ impl Client {
 
     fn parse(name: &str) -> Result<Self, UnknownClient> {
         let (program, protocol) = match name {
-            _ if name.ends_with("-h2") => (name.trim_end_matches("-h2"), Protocol::H2c),
-            _ if name.ends_with("-tls") => (name.trim_end_matches("-tls"), Protocol::Tls),
+            _ if name.ends_with("-h2") => (name.trim_end_matches("-h2"), Protocol::Http2),
+            _ if name.ends_with("-tls") => (name.trim_end_matches("-tls"), Protocol::Http1Tls),
             _ => (name, Protocol::Http1),
         };
         let unknown = || UnknownClient(name.to_owned());
@@ -147,7 +148,7 @@ impl Client {
         let [pipelining, parallelism, concurrency] = numbers[..] else { return None };
         let product = pipelining.checked_mul(concurrency)?.checked_mul(parallelism)?;
         let kind = Kind::Fixed { pipelining, parallelism, concurrency };
-        let protocol = if pipelining > 1 { Protocol::H2c } else { Protocol::Http1 };
+        let protocol = if pipelining > 1 { Protocol::Http2 } else { Protocol::Http1 };
         (product > 0).then(|| Self { name: name.to_owned(), kind, protocol })
     }
 
@@ -201,8 +202,7 @@ impl Client {
     pub fn command(&self, task: &Task<'_>) -> io::Result<Vec<String>> {
         let base = match self.protocol {
             Protocol::Http1 => format!("http://{}", task.server),
-            Protocol::H2c => format!("http://{}:8080", task.server),
-            Protocol::Tls => format!("https://{}", task.server),
+            Protocol::Http1Tls | Protocol::Http2 => format!("https://{}", task.server),
         };
         let urls = task.inputs.join("urls.txt");
         let list: Vec<String> =
@@ -214,7 +214,7 @@ impl Client {
         match self.kind {
             Kind::Pelton(policy) => {
                 add(&["get", "-q", "--policy", policy, "-i", &urls, "-d", &out]);
-                line.extend(self.protocol_flags(task, "--cacert"));
+                line.extend(self.protocol_flags(task));
             }
             Kind::Fixed { pipelining, parallelism, concurrency } => {
                 let files = (pipelining * concurrency).to_string();
@@ -222,7 +222,7 @@ impl Client {
                 let connections = (concurrency * parallelism).to_string();
                 add(&["get", "-q", "--policy", "fixed", "-j", &files, "-s", &streams]);
                 add(&["-x", &connections, "-i", &urls, "-d", &out]);
-                line.extend(self.protocol_flags(task, "--cacert"));
+                line.extend(self.protocol_flags(task));
             }
             Kind::Curl { parallel } => {
                 let config = curl_config(task, &list)?.display().to_string();
@@ -230,15 +230,15 @@ impl Client {
                 if parallel {
                     add(&["--parallel"]);
                 }
-                line.extend(self.protocol_flags(task, "--cacert"));
+                line.extend(self.protocol_flags(task));
             }
             Kind::Wget => {
                 add(&["-q", "-nd", "-P", &out, "-i", &urls]);
-                line.extend(self.protocol_flags(task, "--ca-certificate"));
+                line.extend(self.ca_certificate(task));
             }
             Kind::Wget2 => {
                 add(&["-q", "-nd", "--no-robots", "-P", &out, "-i", &urls]);
-                line.extend(self.protocol_flags(task, "--ca-certificate"));
+                line.extend(self.ca_certificate(task));
             }
             Kind::Aria2 { tuned } => {
                 add(&["-q", "--no-conf", "-d", &out, "-i", &urls]);
@@ -254,13 +254,20 @@ impl Client {
         Ok(line)
     }
 
-    /// Flags for what is not the default; `authority` is the name of the one for TLS.
-    fn protocol_flags(&self, task: &Task<'_>, authority: &str) -> Vec<String> {
+    /// Flags of pelton and curl for what is not the default.
+    fn protocol_flags(&self, task: &Task<'_>) -> Vec<String> {
+        let authority = task.authority.display().to_string();
         match self.protocol {
             Protocol::Http1 => Vec::new(),
-            Protocol::H2c => vec!["--http2-prior-knowledge".to_owned()],
-            Protocol::Tls => vec![authority.to_owned(), task.authority.display().to_string()],
+            Protocol::Http1Tls => vec!["--http1.1".to_owned(), "--cacert".to_owned(), authority],
+            Protocol::Http2 => vec!["--http2".to_owned(), "--cacert".to_owned(), authority],
         }
+    }
+
+    /// The flag of wget and wget2, which choose between HTTP/1.1 and HTTP/2 themselves.
+    fn ca_certificate(&self, task: &Task<'_>) -> Option<String> {
+        let authority = format!("--ca-certificate={}", task.authority.display());
+        (self.protocol != Protocol::Http1).then_some(authority)
     }
 }
 
@@ -272,7 +279,7 @@ impl fmt::Display for Client {
 
 /// The names of all clients.
 fn known() -> Vec<String> {
-    let pelton = ["", "-h2", "-tls"]
+    let pelton = ["", "-tls", "-h2"]
         .into_iter()
         .flat_map(|suffix| POLICIES.map(|policy| format!("pelton-{policy}{suffix}")));
     pelton.chain(PEERS.map(str::to_owned)).collect()
@@ -313,7 +320,7 @@ mod tests {
         {
             let error = Client::parse_list(wrong).unwrap_err().to_string();
             assert!(error.starts_with("there is no client"), "{wrong}");
-            assert!(error.contains("pelton-eht-tls, curl, "), "{error}");
+            assert!(error.contains("pelton-eht-h2, curl, "), "{error}");
         }
     }
 
@@ -337,7 +344,7 @@ mod tests {
         };
         assert_eq!(
             line("fixed:8,1,4"),
-            "/bin/pelton get -q --policy fixed -j 32 -s 1 -x 4 -i /urls.txt -d /out --http2-prior-knowledge"
+            "/bin/pelton get -q --policy fixed -j 32 -s 1 -x 4 -i /urls.txt -d /out --http2 --cacert /ca.pem"
         );
         assert_eq!(
             line("fixed:1,2,4"),
@@ -345,7 +352,7 @@ mod tests {
         );
         assert_eq!(
             line("curl-parallel-tls"),
-            "curl -sS --fail -K /curl.txt --parallel --cacert /ca.pem"
+            "curl -sS --fail -K /curl.txt --parallel --http1.1 --cacert /ca.pem"
         );
         let config = fs::read_to_string(base.path().join("curl.txt")).unwrap();
         assert_eq!(config, "url = \"https://10.77.0.1/a/one.txt\"\noutput = \"/out/one.txt\"\n");

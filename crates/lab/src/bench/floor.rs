@@ -21,10 +21,13 @@ const HTTP2_HEADER: u64 = 60;
 /// bytes over the rate that the link has for payload after its loss, plus two round trips (the TCP
 /// handshake; request and first byte), or three with TLS.
 pub fn floor(link: &LinkSpec, protocol: Protocol, files: usize, body: Bytes) -> Duration {
-    let header = if protocol == Protocol::Http1 { HTTP1_HEADER } else { HTTP2_HEADER };
+    let (header, round_trips) = match protocol {
+        Protocol::Http1 => (HTTP1_HEADER, 2),
+        Protocol::Http1Tls => (HTTP1_HEADER, 3),
+        Protocol::Http2 => (HTTP2_HEADER, 3),
+    };
     let payload = body.as_f64() + (files as u64 * header) as f64;
     let packets = payload * PACKET / PAYLOAD / (1.0 - link.down.loss.share()).max(f64::EPSILON);
-    let round_trips = if protocol == Protocol::Tls { 3 } else { 2 };
     link.down.time_for(Bytes(packets.ceil() as u64)) + link.rtt() * round_trips
 }
 
@@ -42,7 +45,7 @@ mod tests {
         let body = Bytes(1_448_000 - 240 * 10);
         let seconds = |link: &LinkSpec, protocol| floor(link, protocol, 10, body).as_secs_f64();
         assert!((seconds(&link, Protocol::Http1) - 1.2).abs() < 1e-6);
-        let tls = seconds(&link, Protocol::Tls) - seconds(&link, Protocol::H2c);
+        let tls = seconds(&link, Protocol::Http1Tls) - seconds(&link, Protocol::Http1);
         assert!((tls - 0.1).abs() < 1e-6);
         link.down.loss.random = 0.5;
         assert!((seconds(&link, Protocol::Http1) - 2.2).abs() < 1e-6);

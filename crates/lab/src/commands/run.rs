@@ -14,6 +14,7 @@ use pelton_lab::bench::results::{CellResult, ClientInfo, Results, SCHEMA};
 use pelton_lab::bench::{Failure, PreparedSet, Runner, Workspace, find_pelton, floor};
 use pelton_lab::cells::{Cells, FileSet, NamedLink};
 use pelton_lab::emulator::{CongestionControl, become_able, probe};
+use pelton_lab::model::LinkSpec;
 
 use super::cells::CellsSource;
 use super::matrix;
@@ -39,7 +40,7 @@ pub(crate) struct RunArgs {
     /// The clients, separated by commas; `all`; `fixed:PP,P,CC` = pelton with these numbers.
     #[arg(
         long,
-        default_value = "pelton-lowe,pelton-hat,pelton-eht,curl,curl-parallel,wget,wget2,aria2,aria2-tuned,axel,lftp"
+        default_value = "pelton-lowe,pelton-hat,pelton-eht,pelton-eht-h2,curl,curl-parallel,curl-parallel-h2,wget,wget2,aria2,aria2-tuned,axel,lftp"
     )]
     clients: String,
     /// Add every static cell, to find the best: fixed:PP,P,CC for CC 1 to 32 and P 1 to 8.
@@ -229,7 +230,10 @@ fn place(args: &RunArgs, plan: &Plan<'_>) -> Result<PathBuf> {
 }
 
 fn refuse_what_is_too_fast(plan: &Plan<'_>) -> Result<()> {
-    let rate = |link: &NamedLink| link.spec.down.peak_rate().bps();
+    let rate = |link: &NamedLink| {
+        let LinkSpec { down, up } = &link.spec;
+        down.peak_rate().bps().max(up.peak_rate().bps())
+    };
     let fastest = plan.links.iter().max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b)));
     let Some((name, link)) = fastest.filter(|(_, link)| rate(link) > SURELY_CARRIED) else {
         return Ok(());

@@ -11,17 +11,17 @@ pub enum EmulatorError {
     #[error(
         "network namespaces need root, or a kernel that lets users make user namespaces ({0}); run it with sudo"
     )]
-    NoPrivilege(#[source] io::Error),
+    NoPrivilege(io::Error),
     /// A namespace could not be made.
     #[error(
         "can't make a network namespace: {0}; run it as root, in a container with CAP_SYS_ADMIN"
     )]
-    NoNamespace(#[source] io::Error),
+    NoNamespace(io::Error),
     /// The TUN device can't be used.
     #[error(
         "can't open the TUN device /dev/net/tun: {0}; load it with `modprobe tun`, and see that you may open it (in a container: --device /dev/net/tun)"
     )]
-    NoTun(#[source] io::Error),
+    NoTun(io::Error),
     /// A command failed.
     #[error("`{command}` failed: {message}")]
     Command {
@@ -34,14 +34,14 @@ pub enum EmulatorError {
     #[error(
         "can't use the TCP congestion control {0} ({1}); see that sysctl net.ipv4.tcp_allowed_congestion_control names it, and try `modprobe tcp_{0}`"
     )]
-    NoCongestionControl(&'static str, #[source] io::Error),
+    NoCongestionControl(&'static str, io::Error),
     /// Something of the system failed.
-    #[error("can't {doing}: {source}")]
+    #[error("can't {doing}: {error}")]
     Io {
         /// What was tried.
         doing: String,
         /// What the system said.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -54,8 +54,8 @@ impl EmulatorError {
             | Self::NoNamespace(_)
             | Self::NoTun(_)
             | Self::NoCongestionControl(..) => true,
-            Self::Io { source, .. } => {
-                matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem)
+            Self::Io { error, .. } => {
+                matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
             }
             Self::Command { .. } => false,
         }
@@ -64,6 +64,6 @@ impl EmulatorError {
     /// An [`EmulatorError::Io`] while `doing`.
     pub(super) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
-        move |source| Self::Io { doing, source }
+        move |error| Self::Io { doing, error }
     }
 }

@@ -79,6 +79,6 @@ impl Drop for Namespace {
 fn gone(name: &str) -> EmulatorError {
     EmulatorError::Io {
         doing: format!("work in the {name} namespace"),
-        source: io::Error::other("its thread has ended"),
+        error: io::Error::other("its thread has ended"),
     }
 }
