@@ -17,7 +17,7 @@ use crate::common::Run;
 fn batch() -> Vec<VirtualFile> {
     let sizes = (0..60_u64).map(|i| 4_000 + 150 * i).chain((0..10).map(|i| 80_000 + 5_000 * i));
     let sizes = sizes.chain([1_500_000, 2_500_000]);
-    (0..).zip(sizes).map(|(i, size)| VirtualFile::new(&format!("/b/{i}.bin"), size, i)).collect()
+    (0..).zip(sizes).map(|(i, size)| VirtualFile::new(format!("/b/{i}.bin"), size, i)).collect()
 }
 
 fn origin() -> Origin {
@@ -50,7 +50,7 @@ fn run_and_kill(run: &Run, list: &str, bytes: u64) -> bool {
 }
 
 fn kills() -> u64 {
-    std::env::var("PELTON_CRASH_KILLS").map_or(4, |kills| kills.parse().expect("a number"))
+    std::env::var("PELTON_CRASH_KILLS").map_or(4, |kills| kills.parse().unwrap())
 }
 
 fn assert_complete(run: &Run) {
@@ -85,7 +85,7 @@ fn a_batch_that_is_killed_over_and_over_ends() {
     for _ in 0..kills() * 3 / 10 + 3 {
         run_and_kill(&run, &list, 400_000);
     }
-    let mut last = run.command(&["get", "-q", "-r", &list]);
-    assert!(last.stdin(Stdio::null()).status().unwrap().success());
+    let mut final_run = run.command(&["get", "-q", "-r", &list]);
+    assert!(final_run.stdin(Stdio::null()).status().unwrap().success());
     assert_complete(&run);
 }

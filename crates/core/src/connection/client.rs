@@ -176,7 +176,7 @@ impl Http {
         let set = self.set(origin);
         let mut lease = set.acquire().await?;
         let request = message(&set, method, &url, headers, lease.protocol())?;
-        let mut sent = Instant::now();
+        let mut asked = Instant::now();
         let mut outcome = lease.send(request).await;
         if let Err(error) = &outcome
             && lease.reused
@@ -187,13 +187,13 @@ impl Http {
             set.close_idle();
             lease = set.acquire().await?;
             let request = message(&set, method, &url, headers, lease.protocol())?;
-            sent = Instant::now();
+            asked = Instant::now();
             outcome = lease.send(request).await;
         }
         match outcome {
             Ok((head, body)) => {
                 let (origin, scratch) = (origin.clone(), self.shared.scratch.clone());
-                Ok(GetResponse::new(head, body, lease, sent.elapsed(), url, origin, scratch))
+                Ok(GetResponse::new(head, body, lease, asked.elapsed(), url, origin, scratch))
             }
             Err(error) => Err(failure::no_response(&url, error)),
         }
