@@ -30,7 +30,7 @@ use super::wire::Wire;
 use crate::{Error, ErrorKind, Result};
 
 /// Most bytes that HTTP/2 takes from a socket at once: by itself it makes a system call for 8 KiB.
-const HTTP2_READ_BUFFER: usize = 64 * 1024;
+const HTTP2_READ_BUFFER: usize = 256 * 1024;
 
 /// The request body: none.
 pub(super) type NoBody = Empty<Bytes>;
