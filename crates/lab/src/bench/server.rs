@@ -99,10 +99,11 @@ pub(super) fn start(
 
 /// As Debian configures nginx, but for the log of requests, which is off, and the number of
 /// connections, of which the sweeps need more. There is no HTTP/2 in the clear: nginx 1.22 sends such
-/// a body only after the client's delayed acknowledgement of its header, 40 ms late.
+/// a body only after the client's delayed acknowledgement of its header, 40 ms late. The user is root
+/// because a user namespace may have no other.
 fn configuration(dir: &Path, root: &Path, certificates: &Certificates) -> String {
     format!(
-        "daemon off; master_process off; pid {dir}/nginx.pid; worker_rlimit_nofile 8192;
+        "daemon off; master_process off; user root root; pid {dir}/nginx.pid; worker_rlimit_nofile 8192;
 events {{ worker_connections 4096; }}
 http {{
   types {{ text/html html; text/plain txt; image/jpeg jpg; image/png png; video/mp4 mp4; application/json json; }}
