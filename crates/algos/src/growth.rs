@@ -101,6 +101,12 @@ impl LaneGrowth {
         self.factor
     }
 
+    /// A server refused or was overloaded: back to the planned lanes, for a while.
+    pub fn on_refusal(&mut self, now: Timestamp) {
+        let until = now + self.rest;
+        *self = Self { resting_until: until, doubled_until: until, ..Self::default() };
+    }
+
     /// Takes note of a response over a path of `rtt`. Returns whether the factor changed.
     pub fn on_response(
         &mut self,
@@ -211,6 +217,19 @@ mod tests {
         assert!(!growth.on_rate(at(0), filling));
         assert!(!growth.on_rate(at(2_000), filling));
         assert!(growth.on_rate(at(2_500), sample(10.0, true)));
+    }
+
+    #[test]
+    fn a_refusal_ends_growth_for_a_while() {
+        let rtt = Duration::from_millis(100);
+        let prompt = Response { took: rtt, at_least: rtt };
+        let mut growth = LaneGrowth::default();
+        assert!(growth.on_response(at(300), prompt, rtt, sample(1.0, true)));
+        growth.on_refusal(at(400));
+        assert_eq!(growth.factor(), 1);
+        assert!(!growth.on_response(at(2_000), prompt, rtt, sample(1.0, true)));
+        assert!(!growth.on_rate(at(3_000), sample(1.0, true)));
+        assert!(growth.on_response(at(20_400), prompt, rtt, sample(1.0, true)));
     }
 
     #[test]

@@ -25,6 +25,10 @@ impl Engine {
         if unreachable {
             self.note_unreachable(now, origin, failure.kind);
         }
+        if unreachable || failure.kind.is_overload() {
+            self.growth.on_refusal(now);
+            self.redecide = true;
+        }
         if (unreachable || failure.kind == ErrorKind::Tls)
             && self.fails_whole_origin(origin, failure.kind)
         {

@@ -11,6 +11,10 @@ use super::{Engine, OriginId, OriginState};
 /// Requests that one HTTP/2 connection bears: servers commonly allow 100 to 128 streams.
 const STREAMS_PER_CONNECTION: u32 = 100;
 
+/// Streams for a host that could not be reached and has never answered: enough to find out whether
+/// it is there.
+const PROBES: u32 = 4;
+
 impl Engine {
     pub(super) fn enter_lane(&mut self, file: FileId) {
         if self.active.insert(file) {
@@ -111,6 +115,9 @@ impl OriginState {
     /// Streams that may be in flight at `now`.
     fn stream_budget(&self, now: Timestamp) -> u32 {
         let connections = self.budget.allowed(now);
+        if self.connect_failures > 0 && !self.ever_answered {
+            return connections.min(PROBES);
+        }
         if self.multiplexes {
             connections.saturating_mul(STREAMS_PER_CONNECTION)
         } else {

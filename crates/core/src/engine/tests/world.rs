@@ -41,7 +41,7 @@ pub(super) struct Live {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a world holds a handful of them")]
 enum Coming {
-    Event(Event),
+    Event(Box<Event>),
     Answer(StreamId),
 }
 
@@ -221,7 +221,7 @@ impl World {
         self.now = next;
         if coming == Some(next) {
             match self.coming.pop_first().unwrap().1 {
-                Coming::Event(event) => self.send(event),
+                Coming::Event(event) => self.send(*event),
                 Coming::Answer(stream) => self.answer(stream),
             }
         } else if self.next_tick == Some(next) {
@@ -283,7 +283,7 @@ impl World {
                     }
                 }
                 assert_eq!(local.opened.replace(opened.clone()), None);
-                self.later(Duration::ZERO, Coming::Event(Event::Opened { file, opened }));
+                self.later(Duration::ZERO, Coming::Event(Box::new(Event::Opened { file, opened })));
             }
             Action::Fetch(fetch) => self.fetch(fetch),
             Action::Cut { stream, end } => {
@@ -294,9 +294,12 @@ impl World {
                 self.take(stream).expect("an abort of a stream in flight");
                 self.aborts.push(stream);
                 // What was on its way arrives all the same.
-                self.later(Duration::ZERO, Coming::Event(Event::Data { stream, bytes: 7 }));
+                self.later(
+                    Duration::ZERO,
+                    Coming::Event(Box::new(Event::Data { stream, bytes: 7 })),
+                );
                 let result = Outcome::Failed(Failure::new(ErrorKind::ShortBody, "late"));
-                self.later(TICK, Coming::Event(Event::Ended { stream, result }));
+                self.later(TICK, Coming::Event(Box::new(Event::Ended { stream, result })));
             }
             Action::Restart { file } => {
                 let local = &mut self.local[file.index()];
@@ -349,7 +352,7 @@ impl World {
             local.written
         );
         let after = self.slow_finish.unwrap_or_default();
-        self.later(after, Coming::Event(Event::Finished { file, result: Ok(()) }));
+        self.later(after, Coming::Event(Box::new(Event::Finished { file, result: Ok(()) })));
     }
 
     fn fetch(&mut self, fetch: Fetch) {
@@ -377,7 +380,7 @@ impl World {
         };
         let rtt = self.hosts[&host].rtt;
         if !self.fetches.iter().any(|(_, before)| before.url.host_str() == Some(&host)) {
-            self.later(rtt, Coming::Event(Event::Rtt(rtt)));
+            self.later(rtt, Coming::Event(Box::new(Event::Rtt(rtt))));
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
         *self.streams.entry(fetch.file).or_default() += 1;
