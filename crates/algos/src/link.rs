@@ -217,6 +217,11 @@ impl LinkEstimator {
         self.was_full
     }
 
+    /// Whether the bandwidth is what the host has said, and nothing measured since.
+    pub const fn rests_on_hint(&self) -> bool {
+        self.config.bandwidth_hint.is_some() && !self.was_full
+    }
+
     fn rtt(&self) -> Duration {
         self.rtt.min().or(self.config.rtt_hint).unwrap_or(self.config.prior_rtt)
     }

@@ -158,6 +158,10 @@ impl Engine {
 
     /// A head or a connection came: lanes may grow.
     pub(super) fn note_response(&mut self, now: Timestamp, response: Response) {
+        // The formulas fill a link that is known: prompt responses tell nothing new of it.
+        if self.link.rests_on_hint() {
+            return;
+        }
         let rtt = self.link.estimate().rtt;
         if let Some(lanes) = self.lane_use() {
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);

@@ -53,12 +53,12 @@ pub const CASES: [Case; 4] = [
         files: (200, 100_000),
     },
     Case {
-        name: "albums over LTE",
-        why: "half as many connections do as well as all",
+        name: "pictures over slow LTE",
+        why: "fewer connections overflow the queue less often",
         radio: Radio::Lte,
-        mbps: 30.0,
+        mbps: 10.0,
         rtt_millis: 60,
-        files: (20, 700_000),
+        files: (40, 300_000),
     },
 ];
 
@@ -126,9 +126,9 @@ mod tests {
 
     #[test]
     fn lowe_does_not_flood_a_slow_path() {
-        let Outcomes { lowe, hat, eht } = run(1);
-        let least = hat.energy.get().min(eht.energy.get());
-        assert!(lowe.energy.get() < 0.9 * least, "{} against {least} J", lowe.energy.get());
+        let Outcomes { lowe, hat, .. } = run(1);
+        let (lowe, hat) = (lowe.energy.get(), hat.energy.get());
+        assert!(lowe < 0.9 * hat, "{lowe} against HAT's {hat} J");
     }
 
     #[test]
