@@ -1,8 +1,8 @@
-//! The testbed of pelton: an origin to download from and a shaped link to reach it over.
+//! The testbed of pelton: origins to download from, and links to reach them over: modelled, shaped,
+//! emulated, simulated.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`model`] | the model of a link that emulator and simulator share: what a packet meets |
 //! | [`cells`] | `cells.toml`: the links and sets of files that measurements are made on |
 //! | `emulator` | real packets over a modelled link, between two network namespaces (Linux) |
 //! | [`bench`] | clients measured on emulated links: command lines, runs, results |
