@@ -39,7 +39,6 @@ pub(super) struct Live {
 
 /// What is known to happen.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a world holds a handful of them")]
 enum Coming {
     Event(Box<Event>),
     Answer(StreamId),
