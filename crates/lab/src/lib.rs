@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`cells`] | `cells.toml`: the links and sets of files that measurements are made on |
 //! | `emulator` | real packets over a modelled link, between two network namespaces (Linux) |
-//! | [`bench`] | clients measured on emulated links: command lines, runs, results |
+//! | [`mod@bench`] | clients measured on emulated links: command lines, runs, results |
 //! | [`link`] | a shared downlink and TCP windows, in virtual time |
 //! | [`model`] | the one model of a link that the emulator, the simulator and reports share |
 //! | [`sim`] | whole transfers in virtual time: the real engine over a modelled link |
