@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, TypedValueParser};
+use http::header::{CONTENT_LENGTH, EXPECT, IF_RANGE, RANGE, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue};
 use pelton_algos::units::{BitRate, Bytes};
 use pelton_core::catalog::Digest;
@@ -72,6 +73,9 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     if time.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(time) }
 }
 
+/// Headers that frame a request, or say which bytes it wants.
+const OWN_HEADERS: [HeaderName; 5] = [CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, RANGE, IF_RANGE];
+
 /// A request header: `Name: value`, or `Name;` for one without a value, as curl has it.
 pub(crate) fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = match text.split_once(':') {
@@ -81,7 +85,11 @@ pub(crate) fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
             .map(|name| (name, ""))
             .ok_or("write it as `Name: value`, or as `Name;` for an empty value")?,
     };
-    let name = name.trim().parse().map_err(|_| format!("`{name}` is no header name"))?;
+    let name: HeaderName =
+        name.trim().parse().map_err(|_| format!("`{name}` is no header name"))?;
+    if OWN_HEADERS.contains(&name) {
+        return Err(format!("`{name}` is pelton's own: it says what is asked for"));
+    }
     Ok((name, header_value(value)?))
 }
 
@@ -199,7 +207,9 @@ mod tests {
         let (name, value) = header("X-Trace:  a: b ").unwrap();
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-trace", "a: b"));
         assert_eq!(header("X-Empty;").unwrap().1, "");
-        for text in ["X", "X:", ": v", "X Y: z", "X: a\nb", ""] {
+        for text in
+            ["X", "X:", ": v", "X Y: z", "X: a\nb", "", "range: bytes=0-", "Content-Length: 5"]
+        {
             assert!(header(text).is_err(), "{text:?}");
         }
     }

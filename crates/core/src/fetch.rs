@@ -154,7 +154,16 @@ fn request(context: &Context, fetch: &Fetch) -> GetRequest {
 
 /// Headers of one file. Those that the engine owns are left out: they would contradict its own.
 pub(crate) fn headers(spec: &FileSpec) -> Vec<(HeaderName, HeaderValue)> {
-    const OWNED: [&str; 5] = ["range", "if-range", "host", "accept-encoding", "connection"];
+    const OWNED: [&str; 8] = [
+        "range",
+        "if-range",
+        "host",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "transfer-encoding",
+        "expect",
+    ];
     spec.headers
         .iter()
         .filter(|(name, _)| !OWNED.contains(&name.to_ascii_lowercase().as_str()))
@@ -268,7 +277,8 @@ fn differ(known: &Validator, now: &Validator) -> bool {
 
 /// `bytes START-LAST/TOTAL` as (start, end excluded, total), RFC 9110 section 14.4.
 fn parse_content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
-    let (range, total) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (unit, rest) = value.trim().split_once(' ')?;
+    let (range, total) = rest.split_once('/').filter(|_| unit.eq_ignore_ascii_case("bytes"))?;
     let (start, last) = range.split_once('-')?;
     let (start, last) = (start.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?);
     let total = match total.trim() {
@@ -343,7 +353,7 @@ mod tests {
     #[test]
     fn content_ranges() {
         assert_eq!(parse_content_range("bytes 0-99/1000"), Some((0, 100, Some(1000))));
-        assert_eq!(parse_content_range("bytes 5-5/*"), Some((5, 6, None)));
+        assert_eq!(parse_content_range("BYTES 5-5/*"), Some((5, 6, None)));
         for wrong in [
             "bytes */1000",
             "bytes 9-5/100",

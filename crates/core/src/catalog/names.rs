@@ -126,8 +126,8 @@ pub(super) fn excerpt(text: &str) -> String {
 /// files would be written to one place. Order is kept.
 ///
 /// # Errors
-/// `Usage`, with both URLs: two files have one name, one's name is a directory of the other's, or
-/// one file is given twice with different sizes or digests.
+/// `Usage`, with both URLs: two files have one name, one's name is a directory of the other's or its
+/// `.part`, or one file is given twice with different sizes or digests.
 pub fn collapse(specs: Vec<FileSpec>) -> Result<Vec<FileSpec>> {
     let first = first_of_each_name(&specs)?;
     let mut place = Vec::with_capacity(specs.len());
@@ -158,6 +158,18 @@ fn first_of_each_name(specs: &[FileSpec]) -> Result<Vec<usize>> {
         first.push(at);
     }
     for spec in specs {
+        // Where a sink keeps a file until it is complete, and what it knows of it.
+        for suffix in [".part", ".part.state"] {
+            let unfinished = spec.name.strip_suffix(suffix).and_then(|name| by_name.get(name));
+            if let Some(&at) = unfinished {
+                let problem = format!(
+                    "can't be fetched in one run: {} is kept as {} until it is complete",
+                    excerpt(&specs[at].name),
+                    excerpt(&spec.name)
+                );
+                return Err(conflict(&specs[at], spec, &problem));
+            }
+        }
         for (end, _) in spec.name.match_indices('/') {
             if let Some(&at) = by_name.get(&spec.name[..end]) {
                 let problem = format!(

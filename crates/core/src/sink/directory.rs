@@ -185,19 +185,21 @@ impl PartFile {
 
     /// Whether the part, which has no state, is no other run's that is just ending.
     fn is_foreign(&self) -> bool {
-        let opened = OpenOptions::new().write(true).open(&self.part);
+        let opened = not_followed(OpenOptions::new().write(true)).open(&self.part);
         opened.map_or_else(|error| error.kind() != IoKind::NotFound, |file| lock(&file))
     }
 
     fn open_locked(&self) -> Result<File> {
         // Before the part, so that no other run ever sees that without its state; with what it
         // holds, which may be the other's.
-        let state = OpenOptions::new().write(true).create(true).truncate(false).open(&self.state);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let state = not_followed(&mut options).open(&self.state);
         state.map_err(|error| io_failure(&self.part, "can't be made", error))?;
         loop {
             let mut options = OpenOptions::new();
             options.write(true).create(self.continues.is_none()).truncate(false);
-            let opened = options.open(&self.part);
+            let opened = not_followed(&mut options).open(&self.part);
             let file = opened.map_err(|error| io_failure(&self.part, "can't be made", error))?;
             if !lock(&file) {
                 let part = self.part.display();
@@ -356,6 +358,18 @@ impl Output for PartFile {
             self.remove();
         }
     }
+}
+
+/// Opens no symbolic link: one that was put where a part goes would lead the bytes elsewhere.
+#[cfg(unix)]
+fn not_followed(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+}
+
+#[cfg(not(unix))]
+fn not_followed(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
 }
 
 /// Whether no other run holds `file`. The lock ends with the file. A file system without locks can't

@@ -177,6 +177,20 @@ fn a_file_that_is_another_ones_directory_is_refused_in_either_order() {
 }
 
 #[test]
+fn a_file_that_is_named_as_another_ones_part_is_refused() {
+    for suffix in [".part", ".part.state"] {
+        let (file, part) =
+            (named("http://h/1", "d/a"), named("http://h/2", &format!("d/a{suffix}")));
+        for specs in [vec![file.clone(), part.clone()], vec![part.clone(), file]] {
+            let error = collapse(specs).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            assert!(error.to_string().contains("until it is complete"), "{error}");
+        }
+        assert_eq!(collapse(vec![part]).unwrap().len(), 1);
+    }
+}
+
+#[test]
 fn a_million_entries_take_one_pass() {
     let location = url("http://h/x");
     let specs: Vec<FileSpec> = (0..1_000_000)

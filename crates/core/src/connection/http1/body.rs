@@ -136,6 +136,10 @@ impl Http1Body {
 }
 
 fn read_chunk_size(stream: &mut Stream) -> io::Result<Option<Place>> {
+    // The parser takes a line without digits for a size of zero, which ends the body.
+    if stream.buffer.first().is_some_and(|byte| !byte.is_ascii_hexdigit()) {
+        return Err(malformed("a chunk without a size"));
+    }
     let parsed = httparse::parse_chunk_size(&stream.buffer);
     let httparse::Status::Complete((length, size)) =
         parsed.map_err(|_| malformed("a chunk without a size"))?
@@ -263,10 +267,20 @@ mod tests {
     }
 
     #[test]
+    fn with_both_framings_the_chunks_count_and_the_connection_ends() {
+        let both = "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n";
+        let answer = format!("HTTP/1.1 200 OK\r\n{both}\r\n2\r\nab\r\n0\r\n\r\n");
+        assert_eq!(body_of(&[answer.as_bytes()]).unwrap(), (b"ab".to_vec(), false));
+    }
+
+    #[test]
     fn broken_chunks_are_errors() {
         for (broken, kind) in [
             (&b"3\r\nabcd\r\n"[..], io::ErrorKind::InvalidData),
             (b"x\r\n", io::ErrorKind::InvalidData),
+            (b"\r\n\r\n", io::ErrorKind::InvalidData),
+            (b"3\r\nabc\r\n;x=y\r\n\r\n", io::ErrorKind::InvalidData),
+            (b"3\r\nabc\r\n \r\n\r\n", io::ErrorKind::InvalidData),
             (b"fffffffffffffffff\r\n", io::ErrorKind::InvalidData),
             (b"3\r\nab", io::ErrorKind::UnexpectedEof),
             (b"0\r\n", io::ErrorKind::UnexpectedEof),

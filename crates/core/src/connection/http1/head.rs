@@ -1,5 +1,6 @@
 //! The heads of requests and responses.
 
+use std::borrow::Cow;
 use std::io;
 
 use bytes::{Buf, BytesMut};
@@ -9,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 /// The longest head that is taken: servers limit theirs to less.
 const LONGEST_HEAD: usize = 64 * 1024;
 /// Most fields of a head.
-const MOST_FIELDS: usize = 128;
+const MOST_FIELDS: usize = 512;
 
 /// What a server sent is no HTTP.
 pub(super) fn malformed(what: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
@@ -33,7 +34,10 @@ pub(super) fn written<T>(request: &Request<T>) -> Vec<u8> {
 pub(super) fn read(buffer: &mut BytesMut) -> io::Result<Option<Response<()>>> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);
-    let httparse::Status::Complete(length) = parsed.parse(buffer).map_err(malformed)? else {
+    let mut config = httparse::ParserConfig::default();
+    config.allow_obsolete_multiline_headers_in_responses(true);
+    let read = config.parse_response(&mut parsed, buffer).map_err(malformed)?;
+    let httparse::Status::Complete(length) = read else {
         return match buffer.len() {
             ..LONGEST_HEAD => Ok(None),
             _ => Err(malformed("the head of the response is longer than 64 KiB")),
@@ -47,11 +51,20 @@ pub(super) fn read(buffer: &mut BytesMut) -> io::Result<Option<Response<()>>> {
     }
     for field in parsed.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(malformed)?;
-        let value = HeaderValue::from_bytes(field.value).map_err(malformed)?;
+        let value = HeaderValue::from_bytes(&unfolded(field.value)).map_err(malformed)?;
         response.headers_mut().append(name, value);
     }
     buffer.advance(length);
     Ok(Some(response))
+}
+
+/// A value that goes over several lines, as one (RFC 9112, section 5.2).
+fn unfolded(value: &[u8]) -> Cow<'_, [u8]> {
+    let is_break = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    if !value.iter().any(is_break) {
+        return Cow::Borrowed(value);
+    }
+    value.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect()
 }
 
 /// How a body ends.
@@ -73,7 +86,7 @@ pub(super) fn framing(method: &Method, response: &Response<()>) -> io::Result<Fr
         return Ok(Framing::Length(0));
     }
     if headers.contains_key(TRANSFER_ENCODING) {
-        let codings = || options(headers, &TRANSFER_ENCODING);
+        let codings = || options(headers, &TRANSFER_ENCODING).filter(|coding| !coding.is_empty());
         return match (codings().next(), codings().nth(1)) {
             (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
             _ => Err(malformed("a transfer coding that was not asked for")),
@@ -152,6 +165,20 @@ mod tests {
     }
 
     #[test]
+    fn a_folded_field_is_one_line() {
+        let answer = response("HTTP/1.1 200 OK\r\nX-Long: a\r\n b\r\nContent-Length: 5\r\n\r\n");
+        let value = answer.headers()["x-long"].to_str().unwrap();
+        assert_eq!(value.split_whitespace().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(framing(&Method::GET, &answer).unwrap(), Framing::Length(5));
+    }
+
+    #[test]
+    fn many_fields_are_taken() {
+        let fields: String = (0..300).map(|i| format!("X-{i}: {i}\r\n")).collect();
+        assert_eq!(response(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).headers().len(), 300);
+    }
+
+    #[test]
     fn what_is_no_response_is_refused() {
         for garbage in ["SSH-2.0-OpenSSH\r\n", "HTTP/1.1 2xx OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n"]
         {
@@ -164,6 +191,7 @@ mod tests {
         assert_eq!(framing_of("Content-Length: 5\r\n"), Ok(Framing::Length(5)));
         assert_eq!(framing_of("Content-Length: 5, 5\r\n"), Ok(Framing::Length(5)));
         assert_eq!(framing_of("Transfer-Encoding: Chunked\r\n"), Ok(Framing::Chunked));
+        assert_eq!(framing_of("Transfer-Encoding: ,chunked\r\n"), Ok(Framing::Chunked));
         assert_eq!(framing_of(""), Ok(Framing::UntilClose));
         for wrong in [
             "Content-Length: 5\r\nContent-Length: 6\r\n",

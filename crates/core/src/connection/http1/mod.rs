@@ -18,7 +18,8 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::BytesMut;
 use futures_util::future::LocalBoxFuture;
-use http::{Request, Response};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{Request, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 pub(super) use body::Http1Body;
@@ -125,8 +126,12 @@ impl Http1 {
             let stream = &mut lent.stream;
             stream.io.write_all(&head::written(&request)).await?;
             stream.io.flush().await?;
-            let response = read_head(stream).await?;
+            let mut response = read_head(stream).await?;
             let body = Http1Body::new(lent, request.method(), &response)?;
+            if response.headers().contains_key(TRANSFER_ENCODING) {
+                // It says nothing of the body then (RFC 9112, section 6.3).
+                response.headers_mut().remove(CONTENT_LENGTH);
+            }
             Ok((response, body))
         })
     }
@@ -142,6 +147,9 @@ async fn read_head(stream: &mut Stream) -> io::Result<Response<()>> {
     loop {
         match head::read(&mut stream.buffer)? {
             // An interim response (RFC 9110, section 15.2).
+            Some(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                return Err(head::malformed("a switch of protocols that was not asked for"));
+            }
             Some(response) if response.status().is_informational() => {}
             Some(response) => return Ok(response),
             None => stream.read_more().await?,
