@@ -8,6 +8,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pelton_lab::bench::results::Results;
@@ -30,6 +31,13 @@ up = { mbps = 0.1, delay_ms = 4, queue_kb = 100 }
 about = ''
 groups = [{ name = 'few/page.html', files = 20, mean = 9000 }, { name = 'few/photo.jpg', files = 1, size = 900000 }]
 ";
+
+/// One lab at a time: they share the machine's cores, and its list of allowed congestion controls.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn able() -> bool {
     let installed = |program: &str| {
@@ -83,6 +91,7 @@ fn workspaces(dir: &TempDir) -> usize {
 
 #[test]
 fn a_matrix_is_measured_and_its_results_are_complete() {
+    let _turn = turn();
     if !able() {
         return;
     }
@@ -122,6 +131,7 @@ fn a_matrix_is_measured_and_its_results_are_complete() {
 
 #[test]
 fn a_client_that_takes_too_long_is_ended_and_named() {
+    let _turn = turn();
     if !able() {
         return;
     }
@@ -131,7 +141,8 @@ fn a_client_that_takes_too_long_is_ended_and_named() {
     let output = lab(&dir, &arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("slow, few, curl: failed 1 x: ended after 1 s"), "{said}");
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("slow, few, curl: failed 1 x: ended after 1 s"), "{said}{why}");
     assert_eq!((workspaces(&dir), at_work_in(&dir)), (0, Vec::new()));
 }
 
@@ -159,6 +170,7 @@ fn until(done: impl Fn() -> bool) {
 
 #[test]
 fn an_interrupt_leaves_nothing() {
+    let _turn = turn();
     if able() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(signalled(&dir, Signal::INT), Some(130));
@@ -168,6 +180,7 @@ fn an_interrupt_leaves_nothing() {
 
 #[test]
 fn a_kill_leaves_files_and_the_next_run_removes_them() {
+    let _turn = turn();
     if able() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(signalled(&dir, Signal::KILL), None);
@@ -181,6 +194,7 @@ fn a_kill_leaves_files_and_the_next_run_removes_them() {
 
 #[test]
 fn impossible_names_are_answered_before_anything_starts() {
+    let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
     for (arguments, expected) in [
         (["--links", "moon"], "pelton-lab: there is no link \"moon\"; there are 10x60, "),
