@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn many_fields_are_taken() {
-        let fields: String = (0..300).map(|i| format!("X-{i}: {i}\r\n")).collect();
+        let fields = "X-Many: 1\r\n".repeat(300);
         assert_eq!(response(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).headers().len(), 300);
     }
 
