@@ -4,6 +4,8 @@
 //! rustls's buffered connection reads 4 KiB at a time, into a buffer of its own that it moves for
 //! each record. Its unbuffered one decrypts where the bytes came to.
 
+mod buffers;
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -13,16 +15,12 @@ use std::task::{Context, Poll, ready};
 use rustls::ClientConfig;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
-use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncryptError, ReadTraffic, UnbufferedStatus,
-};
+use rustls::unbuffered::{ConnectionState, ReadTraffic, UnbufferedStatus};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use self::buffers::{Records, Waiting};
 use super::http1::Duplex;
 
-/// Most bytes of records that wait: what one system call may bring, and the longest handshake
-/// message that is taken.
-const RECORDS: usize = 128 * 1024;
 /// Most bytes that are encrypted at once: those of one record (RFC 8446, section 5.1).
 const PLAIN_RECORD: usize = 16 * 1024;
 
@@ -44,20 +42,6 @@ struct Tls {
     /// The server said that nothing more comes.
     is_ended: bool,
     is_shut: bool,
-}
-
-/// Bytes that wait for who takes them.
-#[derive(Default)]
-struct Waiting {
-    bytes: Vec<u8>,
-    taken: usize,
-}
-
-/// Records as they came.
-struct Records {
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
 }
 
 /// What rustls does as soon as it has no more records to look at.
@@ -94,7 +78,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> TlsStream<T> {
     ) -> io::Result<Self> {
         let connection = UnbufferedClientConnection::new(config, name).map_err(tls_failure)?;
         let tls = Tls { connection, failure: None, is_ended: false, is_shut: false };
-        let records = Records { buffer: vec![0; RECORDS], start: 0, end: 0 };
+        let records = Records::new();
         let (plain, sealed) = (Waiting::default(), Waiting::default());
         let mut stream = Self { io, tls, records, plain, sealed };
         poll_fn(|cx| stream.poll_handshake(cx)).await?;
@@ -229,107 +213,6 @@ fn hand_out<D>(
     }
     let is_filled = reader.is_some_and(|reader| reader.remaining() == 0);
     Ok(is_filled.then_some(Stop::Filled))
-}
-
-impl Waiting {
-    fn is_empty(&self) -> bool {
-        self.taken == self.bytes.len()
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[self.taken..]
-    }
-
-    fn take(&mut self, length: usize) {
-        self.taken += length;
-        if self.is_empty() {
-            self.bytes.clear();
-            self.taken = 0;
-        }
-    }
-
-    /// Gives `bytes` to `reader` and keeps what it has no room for. Nothing must wait before them.
-    fn give(&mut self, bytes: &[u8], reader: Option<&mut ReadBuf<'_>>) {
-        let mut kept = bytes;
-        if let Some(reader) = reader {
-            let given;
-            (given, kept) = bytes.split_at(bytes.len().min(reader.remaining()));
-            reader.put_slice(given);
-        }
-        self.bytes.extend_from_slice(kept);
-    }
-
-    /// Appends what `encode` makes in a buffer, which tells how much room that takes.
-    fn seal<E: NeedsRoom>(
-        &mut self,
-        mut encode: impl FnMut(&mut [u8]) -> Result<usize, E>,
-    ) -> Result<(), rustls::Error> {
-        let before = self.bytes.len();
-        let mut sealed = encode(&mut []);
-        if let Err(error) = &sealed
-            && let Some(room) = error.room()
-        {
-            self.bytes.resize(before + room, 0);
-            sealed = encode(&mut self.bytes[before..]);
-        }
-        self.bytes.truncate(before + sealed.as_ref().map_or(0, |length| *length));
-        sealed.map(drop).map_err(|_| rustls::Error::EncryptError)
-    }
-}
-
-/// An error that may mean that a buffer is too small.
-trait NeedsRoom {
-    /// The size that is large enough.
-    fn room(&self) -> Option<usize>;
-}
-
-impl NeedsRoom for EncodeError {
-    fn room(&self) -> Option<usize> {
-        match self {
-            Self::InsufficientSize(error) => Some(error.required_size),
-            Self::AlreadyEncoded => None,
-        }
-    }
-}
-
-impl NeedsRoom for EncryptError {
-    fn room(&self) -> Option<usize> {
-        match self {
-            Self::InsufficientSize(error) => Some(error.required_size),
-            Self::EncryptExhausted => None,
-        }
-    }
-}
-
-impl Records {
-    fn waiting(&mut self) -> &mut [u8] {
-        &mut self.buffer[self.start..self.end]
-    }
-
-    fn discard(&mut self, length: usize) {
-        self.start += length;
-    }
-
-    /// Reads more records; none at the end of `io`.
-    fn poll_fill<T: AsyncRead + Unpin>(
-        &mut self,
-        cx: &mut Context<'_>,
-        io: &mut T,
-    ) -> Poll<io::Result<usize>> {
-        // What waits is less than a record, or a message of the handshake.
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        let mut free = ReadBuf::new(&mut self.buffer[self.end..]);
-        if free.remaining() == 0 {
-            let error = rustls::InvalidMessage::HandshakePayloadTooLarge;
-            return Poll::Ready(Err(tls_failure(error.into())));
-        }
-        ready!(Pin::new(io).poll_read(cx, &mut free))?;
-        let read = free.filled().len();
-        self.end += read;
-        Poll::Ready(Ok(read))
-    }
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<T> {
