@@ -194,24 +194,20 @@ impl Run {
         for (file, connection, protocol) in self.served.borrow_mut().drain(..) {
             self.driver.recorder.served_by(file, connection, protocol);
         }
-        let arrived = match &event {
-            Event::Data { stream, .. } => self.driver.engine.file_of(*stream),
-            _ => None,
-        };
-        let ending = match &event {
-            Event::Ended { stream, .. } => {
-                self.tasks.remove(stream);
-                None
-            }
-            Event::Finished { file, result: Ok(()) } => Some(*file),
+        let (mut arrived, mut ending) = (None, None);
+        match &event {
             Event::Data { stream, bytes } => {
-                if let Some(file) = self.driver.engine.file_of(*stream) {
+                arrived = self.driver.engine.file_of(*stream);
+                if let Some(file) = arrived {
                     self.driver.metering.moved(file, *bytes);
                 }
-                None
             }
-            _ => None,
-        };
+            Event::Ended { stream, .. } => {
+                self.tasks.remove(stream);
+            }
+            Event::Finished { file, result: Ok(()) } => ending = Some(*file),
+            _ => {}
+        }
         let actions = self.driver.engine.handle(now, event);
         if let Some(file) = ending {
             let bytes = self.driver.engine.bytes_of(file);
