@@ -1,5 +1,7 @@
 //! The one loop that turns the world into events and actions into the world.
 
+mod mailbox;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,12 +11,14 @@ use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules};
 use pelton_power::{CpuClock, ProcessCpu, Traffic};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+pub(crate) use mailbox::Mailbox;
+
 use crate::catalog::{FileSpec, Walked};
-use crate::connection::{ConnectionEvent, Http, Scheme};
+use crate::connection::Http;
 use crate::engine::{Action, Engine, Event, Existing, Fetch, FileId, Opened};
 use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
@@ -28,48 +32,6 @@ use crate::{Error, ErrorKind};
 const METER_INTERVAL: Duration = Duration::from_millis(100);
 /// Progress at most four times a second.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-
-/// Events on their way from streams to the loop. Bytes of one stream that arrive together are one
-/// event, so that a fast link does not cost an event a chunk.
-#[derive(Default)]
-pub(crate) struct Mailbox {
-    events: RefCell<Vec<Event>>,
-    arrived: Notify,
-}
-
-impl Mailbox {
-    pub(crate) fn put(&self, event: Event) {
-        let mut events = self.events.borrow_mut();
-        if let (Some(Event::Data { stream: last, bytes: sum }), Event::Data { stream, bytes }) =
-            (events.last_mut(), &event)
-            && last == stream
-        {
-            *sum += bytes;
-            return;
-        }
-        events.push(event);
-        self.arrived.notify_one();
-    }
-
-    fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut self.events.borrow_mut())
-    }
-
-    /// Takes note of what a connection tells.
-    pub(crate) fn put_connection_event(&self, event: &ConnectionEvent) {
-        match event {
-            ConnectionEvent::Opened { origin, rtt: Some(rtt), handshake, .. } => {
-                let round_trips = match origin.scheme {
-                    Scheme::Http => 1,
-                    Scheme::Https => 2,
-                };
-                self.put(Event::Connected { rtt: *rtt, took: *handshake, round_trips });
-            }
-            ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
-            _ => {}
-        }
-    }
-}
 
 struct StreamTask {
     abort: AbortHandle,
@@ -92,8 +54,6 @@ pub(crate) struct Driver {
 struct Run {
     driver: Driver,
     outputs: HashMap<FileId, SharedOutput>,
-    /// Bytes of each file that its output has noted for a rerun.
-    noted: HashMap<FileId, u64>,
     tasks: HashMap<StreamId, StreamTask>,
     served: Rc<RefCell<Vec<Served>>>,
     cpu: ProcessCpu,
@@ -110,7 +70,6 @@ impl Driver {
         let cpu = ProcessCpu;
         let mut run = Run {
             outputs: HashMap::new(),
-            noted: HashMap::new(),
             tasks: HashMap::new(),
             served: Rc::default(),
             cpu_at_start: cpu.cpu_time(),
@@ -194,11 +153,10 @@ impl Run {
         for (file, connection, protocol) in self.served.borrow_mut().drain(..) {
             self.driver.recorder.served_by(file, connection, protocol);
         }
-        let (mut arrived, mut ending) = (None, None);
+        let mut ending = None;
         match &event {
             Event::Data { stream, bytes } => {
-                arrived = self.driver.engine.file_of(*stream);
-                if let Some(file) = arrived {
+                if let Some(file) = self.driver.engine.file_of(*stream) {
                     self.driver.metering.moved(file, *bytes);
                 }
             }
@@ -213,28 +171,8 @@ impl Run {
             let bytes = self.driver.engine.bytes_of(file);
             self.file_over(now, file, Ending::Complete { bytes });
         }
-        if let Some(file) = arrived {
-            self.checkpoint(file);
-        }
         for action in actions {
             self.perform(now, action);
-        }
-    }
-
-    /// Has the output of `file` note what is there, if that is worth it.
-    fn checkpoint(&mut self, file: FileId) {
-        let engine = &self.driver.engine;
-        let noted = self.noted.entry(file).or_default();
-        let bytes = engine.bytes_of(file);
-        if bytes < *noted + checkpoint_step(engine.size_of(file)) {
-            return;
-        }
-        *noted = bytes;
-        let Some(part) = engine.resumable(file) else { return };
-        if let Some(output) = self.outputs.get(&file)
-            && let Some(output) = output.borrow_mut().as_deref_mut()
-        {
-            output.checkpoint(&part);
         }
     }
 
@@ -258,6 +196,13 @@ impl Run {
                 self.driver.http.open_early(&origin, open as usize);
             }
             Action::Finish { file, modified } => self.finish(file, modified),
+            Action::Checkpoint { file, part } => {
+                if let Some(output) = self.outputs.get(&file)
+                    && let Some(output) = output.borrow_mut().as_deref_mut()
+                {
+                    output.checkpoint(&part);
+                }
+            }
             Action::Kept { file, size } => {
                 if let Some(output) = self.take_output(file) {
                     output.abandon(None);
@@ -351,7 +296,6 @@ impl Run {
 
     fn restart(&mut self, file: FileId) {
         self.driver.recorder.resumed(file, 0);
-        self.noted.remove(&file);
         let Some(output) = self.outputs.get(&file) else { return };
         let restarted = output.borrow_mut().as_deref_mut().map(crate::sink::Output::restart);
         if let Some(Err(error)) = restarted {
@@ -381,7 +325,6 @@ impl Run {
     }
 
     fn take_output(&mut self, file: FileId) -> Option<Box<dyn crate::sink::Output>> {
-        self.noted.remove(&file);
         let output = self.outputs.remove(&file)?;
         output.borrow_mut().take()
     }
@@ -454,12 +397,6 @@ impl Run {
         };
         self.driver.recorder.finish(summary)
     }
-}
-
-/// How many bytes of a file may come before a rerun knows of them: a percent or two, and never so few
-/// that the note costs as much as the bytes.
-fn checkpoint_step(size: Option<u64>) -> u64 {
-    (size.unwrap_or(0) / 64).clamp(16 * 1024, 4 * 1024 * 1024)
 }
 
 /// What the engine would do first with `files`, without doing it. `None` without files.

@@ -268,6 +268,13 @@ pub enum Action {
         /// `Last-Modified`, to be set on the file.
         modified: Option<SystemTime>,
     },
+    /// `part` is there of `file`: note it, for a rerun if this process ends now.
+    Checkpoint {
+        /// The file.
+        file: FileId,
+        /// What is there. Its bytes were written.
+        part: Resumable,
+    },
     /// `file` was there already and is left alone.
     Kept {
         /// The file.

@@ -12,6 +12,13 @@ use super::OriginId;
 use super::event::{Existing, Resumable, Validator};
 use crate::catalog::FileSpec;
 
+/// How often a rerun is told of a file: what its process' end costs is a percent or two of it.
+const CHECKPOINTS: u64 = 64;
+/// A note of fewer bytes would cost as much as they do.
+const LEAST_CHECKPOINT: u64 = 16 * 1024;
+/// What is lost of the largest files.
+const MOST_CHECKPOINT: u64 = 4 * 1024 * 1024;
+
 /// A file whose size nothing tells: about the mean object of the web, so that it is planned as one
 /// of many rather than as one that needs many streams.
 const UNKNOWN_SIZE: u64 = 256 * 1024;
@@ -65,6 +72,8 @@ pub(super) struct Entry {
     pub(super) restarts: u32,
     /// No new stream before this.
     pub(super) not_before: Option<Timestamp>,
+    /// Bytes that a rerun has been told of.
+    noted: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +104,7 @@ impl Entry {
             failures: 0,
             restarts: 0,
             not_before: None,
+            noted: 0,
         }
     }
 
@@ -131,12 +141,24 @@ impl Entry {
 
     /// Forgets everything that belongs to one version of the file.
     pub(super) fn forget_version(&mut self) {
+        self.noted = 0;
         self.ranges.reset();
         self.validator = None;
         self.modified = None;
         self.located = None;
         self.takes_ranges = false;
         self.unproven = false;
+    }
+
+    /// What a rerun needs, when enough has come since it was last told.
+    pub(super) fn checkpoint(&mut self) -> Option<Resumable> {
+        let step = (self.ranges.size()? / CHECKPOINTS).clamp(LEAST_CHECKPOINT, MOST_CHECKPOINT);
+        let done = self.ranges.done_bytes();
+        if done < self.noted + step {
+            return None;
+        }
+        self.noted = done;
+        self.resumable()
     }
 
     /// What a rerun needs: only for a version that can be told from others.

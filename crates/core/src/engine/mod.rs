@@ -303,11 +303,6 @@ impl Engine {
         self.files[file.index()].ranges.done_bytes()
     }
 
-    /// The size of `file`, as far as its transfer has told.
-    pub fn size_of(&self, file: FileId) -> Option<u64> {
-        self.files[file.index()].ranges.size()
-    }
-
     /// The size class of `file`, as last known.
     pub fn class_of(&self, file: FileId) -> SizeClass {
         self.files[file.index()].class

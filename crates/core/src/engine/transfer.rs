@@ -143,6 +143,9 @@ impl Engine {
         if entry.takes_ranges {
             entry.failures = 0;
         }
+        if let Some(part) = entry.checkpoint() {
+            self.actions.push(Action::Checkpoint { file, part });
+        }
         self.totals.delivered += Bytes(accepted);
         let streams = self.streams.len() as u32;
         if let Some(rate) = self.link.on_delivered(now, Bytes(bytes), streams) {

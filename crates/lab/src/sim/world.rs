@@ -186,7 +186,10 @@ impl World {
             Action::Finish { file, .. } => self.tell(Event::Finished { file, result: Ok(()) }),
             Action::Decided(decision) => self.decisions.push((self.now, decision)),
             Action::Done => self.over = true,
-            Action::Restart { .. } | Action::Kept { .. } | Action::GiveUp { .. } => {}
+            Action::Restart { .. }
+            | Action::Checkpoint { .. }
+            | Action::Kept { .. }
+            | Action::GiveUp { .. } => {}
         }
     }
 

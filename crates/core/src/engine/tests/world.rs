@@ -306,6 +306,19 @@ impl World {
                 local.written.clear();
                 local.restarts += 1;
             }
+            Action::Checkpoint { file, part } => {
+                // A rerun is told of nothing that is not there. The parts of earlier runs count.
+                let local = &self.local[file.index()];
+                for range in &part.done {
+                    let mut reached = range.start;
+                    for (start, (end, _)) in &local.written {
+                        if *start <= reached {
+                            reached = reached.max(*end);
+                        }
+                    }
+                    assert!(reached >= range.end, "{file:?}: {range:?} is not there");
+                }
+            }
             Action::Connections { origin, limit, open } => {
                 assert!(open <= limit);
                 self.told.insert(origin.host.to_string(), limit);

@@ -1,0 +1,50 @@
+//! Events on their way to the loop.
+
+use std::cell::RefCell;
+
+use tokio::sync::Notify;
+
+use crate::connection::{ConnectionEvent, Scheme};
+use crate::engine::Event;
+
+/// Events on their way from streams to the loop. Bytes of one stream that arrive together are one
+/// event, so that a fast link does not cost an event a chunk.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    events: RefCell<Vec<Event>>,
+    pub(super) arrived: Notify,
+}
+
+impl Mailbox {
+    pub(crate) fn put(&self, event: Event) {
+        let mut events = self.events.borrow_mut();
+        if let (Some(Event::Data { stream: last, bytes: sum }), Event::Data { stream, bytes }) =
+            (events.last_mut(), &event)
+            && last == stream
+        {
+            *sum += bytes;
+            return;
+        }
+        events.push(event);
+        self.arrived.notify_one();
+    }
+
+    pub(super) fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.events.borrow_mut())
+    }
+
+    /// Takes note of what a connection tells.
+    pub(crate) fn put_connection_event(&self, event: &ConnectionEvent) {
+        match event {
+            ConnectionEvent::Opened { origin, rtt: Some(rtt), handshake, .. } => {
+                let round_trips = match origin.scheme {
+                    Scheme::Http => 1,
+                    Scheme::Https => 2,
+                };
+                self.put(Event::Connected { rtt: *rtt, took: *handshake, round_trips });
+            }
+            ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
+            _ => {}
+        }
+    }
+}
