@@ -305,7 +305,9 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
     let advice = match kind {
         ErrorKind::NotFound => "; check the URL",
         ErrorKind::Auth => "; give credentials with --user, --netrc or --cookie-file",
-        _ => "",
+        ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
+        ErrorKind::ServerError => "; the failure is the server's: try again later",
+        _ => "; this is no answer that holds a file: check the URL and the headers",
     };
     let reason = status.canonical_reason().unwrap_or("");
     let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());

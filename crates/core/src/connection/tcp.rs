@@ -120,7 +120,12 @@ impl TcpConnector {
     }
 
     async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>> {
-        let unresolved = || Error::new(ErrorKind::Resolve, format!("{host}: cannot be resolved"));
+        let unresolved = || {
+            Error::new(
+                ErrorKind::Resolve,
+                format!("{host}: cannot be resolved; check the name and the network"),
+            )
+        };
         let found = lookup_host((host, port)).await.map_err(|e| unresolved().with_source(e))?;
         let addresses = interleave(found.filter(|address| match self.family {
             AddressFamily::Any => true,
@@ -141,7 +146,10 @@ impl TcpConnector {
     async fn open(&self, host: &str, port: u16) -> Result<Connected> {
         let addresses = self.resolve(host, port).await?;
         let (stream, took) = race(addresses, connect).await.map_err(|error| {
-            let failure = format!("{}: cannot connect", host_and_port(host, port));
+            let failure = format!(
+                "{}: cannot connect; check host, port and network",
+                host_and_port(host, port)
+            );
             let failure = Error::new(ErrorKind::Connect, failure);
             match error {
                 Some(cause) => failure.with_source(cause),

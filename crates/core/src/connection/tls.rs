@@ -99,14 +99,16 @@ pub(super) fn explain(error: &rustls::Error) -> &'static str {
                 "its certificate is not valid yet (is this machine's clock right?)"
             }
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
-                "its certificate is for another name"
+                "its certificate is for another name: use the host that it names"
             }
             Bad::UnknownIssuer => {
                 "its certificate is from an unknown authority: name that authority's file with \
                  --cacert FILE if you trust it"
             }
-            Bad::Revoked => "its certificate was revoked",
-            _ => "its certificate is not acceptable",
+            Bad::Revoked => "its certificate was revoked: ask who runs the server",
+            _ => {
+                "its certificate is not acceptable: if you trust just this one, give it with --cacert FILE"
+            }
         },
         rustls::Error::InvalidMessage(_) => {
             "it does not speak TLS on this port: was http:// meant?"
