@@ -8,12 +8,13 @@ use crate::none_of;
 use crate::step::{cargo, note, output};
 
 /// Each of our libraries, and which of ours it may depend on: the arrows point one way.
-const DIRECTIONS: [(&str, &[&str]); 5] = [
+const DIRECTIONS: [(&str, &[&str]); 6] = [
     ("pelton-algos", &[]),
     ("pelton-power", &["pelton-algos"]),
     ("pelton-core", &["pelton-algos", "pelton-power"]),
     ("pelton", &["pelton-algos", "pelton-power", "pelton-core"]),
     ("pelton-lab", &["pelton-algos", "pelton-power", "pelton-core"]),
+    ("pelton-ffi", &["pelton-algos", "pelton-power", "pelton-core", "pelton"]),
 ];
 
 /// What code that only decides has no use for.
