@@ -189,6 +189,11 @@ pub(crate) struct TuningArgs {
     /// Range streams of one file at most; exactly, with `fixed` (1 there if not given).
     #[arg(short, long, value_name = "N", value_parser = values::count)]
     pub(crate) split: Option<NonZeroU32>,
+    /// With `fixed` over HTTP/2: requests under way in each of the -j lanes (1 if not given).
+    ///
+    /// The other policies decide it themselves, for each cluster.
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub(crate) pipelining: Option<NonZeroU32>,
     /// Make no range stream for fewer bytes; K, M and G are powers of 1024.
     #[arg(short = 'k', long, value_name = "SIZE", value_parser = values::size)]
     pub(crate) min_split_size: Option<Bytes>,

@@ -19,6 +19,9 @@ pub(crate) fn run(args: &GetArgs) -> Result<ExitCode> {
     if args.text.json && args.target.out.as_deref().is_some_and(resolve::is_standard) {
         return Err(usage("--json and -o - would both write to standard output"));
     }
+    if args.tuning.pipelining.is_some() && args.tuning.policy != PolicyName::Fixed {
+        return Err(usage("--pipelining is a number of --policy fixed: the others decide it"));
+    }
     match attempt(args) {
         Ok((report, said)) => {
             said?;

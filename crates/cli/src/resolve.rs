@@ -236,7 +236,7 @@ pub(crate) fn policy(builder: ClientBuilder, tuning: &TuningArgs) -> ClientBuild
         PolicyName::Fixed => builder.policy(Fixed::new(FixedConfig {
             concurrency: exactly(tuning.max_concurrent_downloads),
             parallelism: exactly(tuning.split),
-            ..FixedConfig::default()
+            pipelining: exactly(tuning.pipelining),
         })),
     }
 }

@@ -26,13 +26,14 @@ pub enum Protocol {
 pub struct Client {
     /// As in a matrix: `curl`, `pelton-eht-h2`, `fixed:1,2,8`.
     pub name: String,
-    kind: Kind,
+    pub(crate) kind: Kind,
     /// What it speaks.
     pub protocol: Protocol,
 }
 
+/// Which program, and with which numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Pelton(&'static str),
     Fixed { pipelining: u32, parallelism: u32, concurrency: u32 },
     Curl { parallel: bool },
@@ -217,11 +218,10 @@ impl Client {
                 line.extend(self.protocol_flags(task));
             }
             Kind::Fixed { pipelining, parallelism, concurrency } => {
-                let files = (pipelining * concurrency).to_string();
-                let streams = parallelism.to_string();
-                let connections = (concurrency * parallelism).to_string();
+                let [files, streams, outstanding] =
+                    [concurrency, parallelism, pipelining].map(|number| number.to_string());
                 add(&["get", "-q", "--policy", "fixed", "-j", &files, "-s", &streams]);
-                add(&["-x", &connections, "-i", &urls, "-d", &out]);
+                add(&["--pipelining", &outstanding, "-i", &urls, "-d", &out]);
                 line.extend(self.protocol_flags(task));
             }
             Kind::Curl { parallel } => {
@@ -344,11 +344,11 @@ mod tests {
         };
         assert_eq!(
             line("fixed:8,1,4"),
-            "/bin/pelton get -q --policy fixed -j 32 -s 1 -x 4 -i /urls.txt -d /out --http2 --cacert /ca.pem"
+            "/bin/pelton get -q --policy fixed -j 4 -s 1 --pipelining 8 -i /urls.txt -d /out --http2 --cacert /ca.pem"
         );
         assert_eq!(
             line("fixed:1,2,4"),
-            "/bin/pelton get -q --policy fixed -j 4 -s 2 -x 8 -i /urls.txt -d /out"
+            "/bin/pelton get -q --policy fixed -j 4 -s 2 --pipelining 1 -i /urls.txt -d /out"
         );
         assert_eq!(
             line("curl-parallel-tls"),
