@@ -194,10 +194,14 @@ fn tls(http: &HttpArgs) -> Result<TlsOptions> {
 /// Ceilings, hints and retries.
 pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) -> EngineConfig {
     let defaults = RetryConfig::default();
+    let lanes = tuning.max_concurrent_downloads.map(Into::into);
     let per_origin = if tuning.polite { 1 } else { tuning.max_connection_per_server.get() };
     EngineConfig {
         limits: UserLimits {
-            max_files: tuning.max_concurrent_downloads.map(Into::into),
+            // A lane of `fixed` bears as many files as its requests outstanding.
+            max_files: lanes.map(|lanes: u32| {
+                lanes.saturating_mul(tuning.pipelining.map_or(1, Into::into))
+            }),
             // The numbers of `fixed` are exact: what was not given is one.
             max_streams_per_file: match tuning.policy {
                 PolicyName::Fixed => Some(tuning.split.map_or(1, Into::into)),

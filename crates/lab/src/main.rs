@@ -26,6 +26,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     Run(Box<commands::run::RunArgs>),
     #[cfg(target_os = "linux")]
+    Validate(commands::validate::ValidateArgs),
+    #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Guard(commands::guard::GuardArgs),
 }
@@ -41,6 +43,8 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(&args),
         #[cfg(target_os = "linux")]
         Command::Run(args) => commands::run::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Validate(args) => commands::validate::run(&args),
         #[cfg(target_os = "linux")]
         Command::Guard(args) => commands::guard::run(&args),
     };

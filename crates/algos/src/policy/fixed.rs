@@ -47,6 +47,9 @@ impl Policy for Fixed {
         let FixedConfig { concurrency, parallelism, pipelining } = self.0;
         let mut reason =
             format!("fixed: {concurrency} files at once, {parallelism} streams a file");
+        if pipelining > 1 {
+            reason = format!("{reason}, {pipelining} requests outstanding in a lane over HTTP/2");
+        }
         let parameters = Parameters { pipelining, parallelism, concurrency };
         let mut allocations = vec![Allocation { classes: Classes::ALL, parameters }];
         let wanted_connections = params::connections(&allocations);

@@ -55,6 +55,8 @@ fn ceilings_hints_and_retries_reach_the_engine() {
     assert!(made.retry.longest_delay >= made.retry.first_delay);
     assert_eq!(made.stall_timeout, Duration::from_secs(10));
     assert!(made.overwrite);
+    let lanes = engine_of("--policy fixed -j 4 --pipelining 8").limits;
+    assert_eq!((lanes.max_files, lanes.max_streams_per_file), (Some(32), Some(1)));
     assert_eq!(engine_of("--polite").limits.max_connections_per_origin, 1);
     assert_eq!(engine_of("--tries 0").retry.attempts, u32::MAX);
 }

@@ -8,6 +8,7 @@ pub mod results;
 mod run;
 #[cfg(target_os = "linux")]
 mod server;
+pub mod validation;
 mod workspace;
 
 pub use floor::floor;

@@ -14,3 +14,5 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod simulate;
 mod table;
+#[cfg(target_os = "linux")]
+pub(crate) mod validate;

@@ -22,6 +22,7 @@ pub mod oracle;
 mod origin;
 mod pool;
 pub mod regret;
+pub mod stand_in;
 mod tcp;
 mod trajectory;
 mod transport;

@@ -49,6 +49,11 @@ impl Adaptive {
         }
     }
 
+    /// The one called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
