@@ -58,11 +58,11 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
-    /// What the server has not sent yet, in turn.
+    /// What the server has not written to its socket yet, in turn.
     outbox: VecDeque<(Meaning, u64)>,
-    waiting: u64,
+    /// What it has written and the client has not read.
     spans: VecDeque<Span>,
-    planned: u64,
+    written: u64,
     delivered: u64,
     /// Requests without a whole response.
     pub(super) outstanding: u32,
@@ -90,9 +90,8 @@ impl Connection {
             sender: Sender::new(receive_window, rtt),
             receiver: Receiver::default(),
             outbox: VecDeque::new(),
-            waiting: 0,
             spans: VecDeque::new(),
-            planned: 0,
+            written: 0,
             delivered: 0,
             outstanding: 0,
             served: 0,
@@ -111,45 +110,40 @@ impl Connection {
     /// The server has `bytes` to say.
     pub(super) fn put(&mut self, meaning: Meaning, bytes: u64) {
         self.outbox.push_back((meaning, bytes));
-        self.waiting += bytes;
     }
 
-    /// What waits to be sent for the first time.
+    /// What was written and waits to be sent for the first time.
     pub(super) const fn waiting(&self) -> u64 {
-        self.waiting
+        self.written - self.sender.next_byte()
     }
 
-    /// The server says no more about `stream`. Returns whether a part of its body was unsent.
+    /// The server writes no more about `stream`; what its socket has goes out all the same. Returns
+    /// whether a part of its body was not written.
     pub(super) fn forget(&mut self, stream: StreamId) -> bool {
-        let unsent = self.unsent().any(|other| other == stream);
-        self.outbox.retain(|(meaning, bytes)| {
-            let keep = meaning.stream() != Some(stream);
-            self.waiting -= if keep { 0 } else { *bytes };
-            keep
-        });
-        unsent
+        let unwritten = self.unwritten().any(|other| other == stream);
+        self.outbox.retain(|(meaning, _)| meaning.stream() != Some(stream));
+        unwritten
     }
 
-    /// Streams that the server still has something to say about.
-    pub(super) fn unsent(&self) -> impl Iterator<Item = StreamId> + '_ {
+    /// Streams that the server still has something to write about.
+    pub(super) fn unwritten(&self) -> impl Iterator<Item = StreamId> + '_ {
         self.outbox.iter().filter_map(|(meaning, _)| match meaning {
             Meaning::Body(stream) => Some(*stream),
             _ => None,
         })
     }
 
-    /// The sender took the next `bytes`: gives them their meaning. Responses that share a connection
-    /// take turns, a frame each. `ended` is told which bodies are out.
-    pub(super) fn take(&mut self, mut bytes: u64, mut ended: impl FnMut(StreamId)) {
-        self.waiting -= bytes;
-        while bytes > 0 {
+    /// The server writes what its socket has room for. Responses that share a connection take
+    /// turns, a frame each. `ended` is told which bodies are written.
+    pub(super) fn write(&mut self, mut ended: impl FnMut(StreamId)) {
+        let end = self.sender.acknowledged() + self.sender.send_buffer();
+        while self.written < end {
             let Some((meaning, left)) = self.outbox.pop_front() else { return };
-            let part = left.min(bytes).min(FRAME);
-            bytes -= part;
-            self.planned += part;
+            let part = left.min(FRAME);
+            self.written += part;
             match self.spans.back_mut() {
-                Some(last) if last.meaning == meaning => last.end = self.planned,
-                _ => self.spans.push_back(Span { end: self.planned, meaning }),
+                Some(last) if last.meaning == meaning => last.end = self.written,
+                _ => self.spans.push_back(Span { end: self.written, meaning }),
             }
             if left > part && matches!(meaning, Meaning::Body(_)) {
                 self.outbox.push_back((meaning, left - part));

@@ -28,6 +28,11 @@ const CHUNK_TIME: f64 = 0.002;
 /// Later segments that must have arrived before one counts as lost (RFC 6675 section 2).
 const DUPLICATES: u64 = 3;
 
+/// Six initial windows of ten segments.
+const LEAST_SEND_BUFFER: u64 = 60 * SEGMENT;
+/// The largest value of the emulator's `tcp_wmem`.
+const MOST_SEND_BUFFER: u64 = 4 << 20;
+
 /// Bytes `start..start + length` of a connection's sequence space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunk {
@@ -142,6 +147,18 @@ impl Sender {
     /// The first byte that was never sent.
     pub(super) const fn next_byte(&self) -> u64 {
         self.next_byte
+    }
+
+    /// Everything before this byte is known to be there.
+    pub(super) const fn acknowledged(&self) -> u64 {
+        self.cumulative
+    }
+
+    /// What the server can write beyond what is acknowledged: Linux makes room for two windows, in
+    /// memory of which a byte on the wire is taken to need three (`tcp_sndbuf_expand`).
+    pub(super) fn send_buffer(&self) -> u64 {
+        let windows = (6.0 * self.cubic.window() * SEGMENT as f64) as u64;
+        windows.clamp(LEAST_SEND_BUFFER, MOST_SEND_BUFFER)
     }
 
     /// The time-out that holds at present.

@@ -94,7 +94,7 @@ impl World {
             Message::Close => {
                 let connection = &mut self.connections[index as usize];
                 connection.gone = true;
-                self.responses_under_way -= connection.unsent().count() as u32;
+                self.responses_under_way -= connection.unwritten().count() as u32;
             }
         }
     }
@@ -125,6 +125,8 @@ impl World {
                 }
                 return;
             }
+            let under_way = &mut self.responses_under_way;
+            connection.write(|_| *under_way -= 1);
             let waiting = connection.waiting();
             let Some(chunk) = connection.sender.next_chunk(now, waiting) else { break };
             self.transmit(index, chunk);
@@ -134,9 +136,6 @@ impl World {
 
     fn transmit(&mut self, index: ConnectionIndex, chunk: Chunk) {
         let connection = &mut self.connections[index as usize];
-        let new = (chunk.start + chunk.length).saturating_sub(connection.sender.next_byte());
-        let under_way = &mut self.responses_under_way;
-        connection.take(new, |_| *under_way -= 1);
         let pace = |rate: Option<BitRate>| rate.map(|rate| Bytes(chunk.length) / rate);
         if let Some(time) = pace(self.origin.connection_rate) {
             connection.paced_until = connection.paced_until.max(self.now) + time;
