@@ -19,6 +19,7 @@
 //! | [`growth`] | how far lanes grow beyond the formulas |
 
 pub mod cluster;
+pub mod connections;
 pub mod energy;
 pub mod growth;
 pub mod limits;

@@ -199,9 +199,8 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
     EngineConfig {
         limits: UserLimits {
             // A lane of `fixed` bears as many files as its requests outstanding.
-            max_files: lanes.map(|lanes: u32| {
-                lanes.saturating_mul(tuning.pipelining.map_or(1, Into::into))
-            }),
+            max_files: lanes
+                .map(|lanes: u32| lanes.saturating_mul(tuning.pipelining.map_or(1, Into::into))),
             // The numbers of `fixed` are exact: what was not given is one.
             max_streams_per_file: match tuning.policy {
                 PolicyName::Fixed => Some(tuning.split.map_or(1, Into::into)),

@@ -99,7 +99,8 @@ impl Engine {
     /// small files are under way, every second one.
     pub(super) fn room_to_split(&self, now: Timestamp, origin: OriginId) -> bool {
         let state = &self.origins[origin.0 as usize];
-        let connections = state.budget.allowed(now);
+        let room = if state.multiplexes { self.room.shared } else { u32::MAX };
+        let connections = state.budget.allowed(now).min(room);
         let files = state.files_in_transfer().saturating_sub(state.idle);
         let further = state.streams.saturating_sub(files);
         self.room(now, origin) > 0 && (state.streams < connections || further < connections / 2)

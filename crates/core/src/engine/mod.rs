@@ -5,6 +5,7 @@
 //! retrying, resuming and re-tuning are plain synchronous calls in tests and in the simulator.
 
 mod config;
+mod connections;
 mod control;
 mod dispatch;
 mod event;
@@ -34,6 +35,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
 pub use config::{EngineConfig, Totals, UserLimits};
+use connections::Room;
 use control::cancelled;
 pub use event::{
     Action, Event, Existing, Failure, Fetch, FileId, Head, Opened, Outcome, Resumable, Validator,
@@ -101,6 +103,7 @@ pub struct Engine {
     link: LinkEstimator,
     goodput: BitRate,
     growth: LaneGrowth,
+    room: Room,
     /// More lanes have not paid, and there are fewer again.
     has_shrunk: bool,
     /// No file waited when lanes were last filled.
@@ -158,6 +161,7 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
             growth: LaneGrowth::default(),
+            room: Room::default(),
             has_shrunk: false,
             is_drained: true,
             jitter: Jitter::new(config.seed),

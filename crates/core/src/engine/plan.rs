@@ -99,6 +99,7 @@ impl Engine {
             self.origins.iter().fold(0, |sum, o| sum.saturating_add(o.budget.capacity()));
         let capacity =
             if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
+        let capacity = capacity.min(self.room.separate);
         let max_connections = user.max_connections.min(capacity).max(1);
         Limits {
             max_channels: DEFAULT_CHANNELS.min(max_connections).max(1),
@@ -151,6 +152,7 @@ impl Engine {
             rate: self.goodput,
             all_busy: !self.waiting.is_empty() || self.any_has_room_for_streams(),
             may_double: in_use.saturating_mul(3) / 2 <= self.most_lanes(),
+            may_spread: self.may_spread(),
             is_filling: self.link.is_filling(),
             settle: (self.link.estimate().rtt * 3).max(SETTLE),
         })
@@ -224,6 +226,7 @@ impl Engine {
         self.redecide = false;
         self.recluster_if_due();
         let clusters = self.clusters();
+        self.make_room(&clusters);
         let link = self.link.estimate();
         let sizes_are_known = self.sizes.knows_any();
         let observation = Observation {
@@ -318,35 +321,6 @@ impl Engine {
             let (class, expected) = self.classify(file);
             self.files[file.index()].expected = expected;
             self.move_to(file, class, self.files[file.index()].origin);
-        }
-    }
-
-    /// Tells the driver how many connections each origin may have, and how many of them will
-    /// surely be used, so that they open while the first requests are under way.
-    fn announce_connections(&mut self) {
-        let Some(decision) = &self.decision else { return };
-        let total = self.config.limits.max_connections;
-        let planned = decision.connections();
-        let lanes: u32 = decision.channels();
-        let known_sizes = self.sizes.knows_any()
-            && self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
-        for index in 0..self.origins.len() {
-            let id = super::OriginId(index as u32);
-            let waiting = self.waiting.of_origin(id) as u32;
-            let state = &mut self.origins[index];
-            let files = waiting.saturating_add(state.files_in_transfer());
-            let limit = state.budget.capacity().min(total);
-            // Range streams are sure only where sizes are known; lanes are, as far as files go.
-            let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
-            let open = if files == 0 { 0 } else { streams.min(limit) };
-            if state.told != Some((limit, open)) {
-                state.told = Some((limit, open));
-                self.actions.push(Action::Connections {
-                    origin: state.origin.clone(),
-                    limit,
-                    open,
-                });
-            }
         }
     }
 }

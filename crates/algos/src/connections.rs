@@ -1,0 +1,74 @@
+//! How many connections a path has room for.
+//!
+//! The formulas count streams by windows, and each further connection brings a window of its own.
+//! Where windows are more than the path holds, the queue in front of it overflows, and what a
+//! stopped stream had in flight was in vain. papers/001 leaves the bound to "fairness concerns".
+
+use crate::link::LinkEstimate;
+use crate::params::DEFAULT_CHANNELS;
+use crate::units::Bytes;
+
+/// What each connection shall have in flight at least: sixteen full segments. With a few less, a
+/// loss is no more found by the segments that follow it (RFC 5681 section 3.2).
+const LEAST_SHARE: Bytes = Bytes(16 * 1448);
+
+/// Connections over which larger files are multiplexed: they need no more windows on a path that
+/// loses nothing, and whatever shares a connection leaves it warm for the next.
+const MULTIPLEXED: u32 = 8;
+
+/// A stream whose window was measured below this has met losses.
+const LOSSLESS_WINDOW: Bytes = Bytes::kib(64);
+
+/// A file of up to four initial windows (RFC 6928 section 2) takes two round trips: connections end
+/// before they overfill anything, and each of them saves a wait.
+pub const FEW_ROUND_TRIPS: Bytes = Bytes(4 * 10 * 1448);
+
+/// Connections for which the path has room: each has its least share of the bandwidth-delay
+/// product. Never below [`DEFAULT_CHANNELS`].
+pub fn with_room(link: &LinkEstimate) -> u32 {
+    let shares = link.bdp().0 / LEAST_SHARE.0;
+    u32::try_from(shares).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS)
+}
+
+/// Connections over which files larger than [`FEW_ROUND_TRIPS`] are multiplexed: more where losses
+/// keep windows small.
+pub fn multiplexed(link: &LinkEstimate) -> u32 {
+    if link.stream_window >= LOSSLESS_WINDOW {
+        return MULTIPLEXED;
+    }
+    let windows = link.bdp().div_ceil(link.stream_window).saturating_mul(2);
+    u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(MULTIPLEXED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::units::BitRate;
+
+    fn link(mbps: f64, millis: u64, window: Bytes) -> LinkEstimate {
+        LinkEstimate {
+            bandwidth: BitRate::from_mbps(mbps),
+            rtt: Duration::from_millis(millis),
+            stream_window: window,
+        }
+    }
+
+    #[test]
+    fn a_long_fat_path_has_room_for_more_connections_than_a_short_one() {
+        // 1.25 MB, 250 kB and 1 kB in flight.
+        assert_eq!(with_room(&link(50.0, 200, Bytes::kib(64))), 53);
+        assert_eq!(with_room(&link(100.0, 20, Bytes::kib(64))), DEFAULT_CHANNELS);
+        assert_eq!(with_room(&link(1.0, 8, Bytes::kib(64))), DEFAULT_CHANNELS);
+    }
+
+    #[test]
+    fn losses_make_multiplexed_connections_more() {
+        assert_eq!(multiplexed(&link(50.0, 200, Bytes::kib(64))), MULTIPLEXED);
+        // 1.25 MB in windows of 60 kB, twice.
+        assert_eq!(multiplexed(&link(50.0, 200, Bytes(60_000))), 42);
+        assert_eq!(multiplexed(&link(50.0, 200, Bytes(1))), 53);
+        assert_eq!(multiplexed(&link(1.0, 8, Bytes(30_000))), MULTIPLEXED);
+    }
+}
