@@ -1,6 +1,7 @@
 //! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`.
 
 mod dependencies;
+mod header;
 mod step;
 mod tools;
 
@@ -22,6 +23,8 @@ fn main() -> ExitCode {
         ["lint"] => lint(),
         ["test"] => test(),
         ["bench"] => bench(),
+        ["header"] => header::write(),
+        ["header", "--check"] => header::check(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
