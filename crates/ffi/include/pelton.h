@@ -11,8 +11,9 @@
  * needed: zero is every field's default, so a program that was built with an older or a newer header
  * works with this library as long as it uses nothing that the library lacks.
  *
- * fork: threads do not survive it. A child may call no function of pelton with a handle that was made
- * before; it may exec or _exit, and it may make handles of its own. The parent's go on undisturbed.
+ * fork: pelton's threads do not survive it, and locks may be held for ever. The child of a process that
+ * uses pelton may exec or _exit, and may call no function of pelton. The parent goes on undisturbed, and
+ * no descriptor of pelton survives exec.
  *
  * The guide is docs/c.md.
  */
@@ -265,6 +266,130 @@ enum pelton_kind
 typedef enum pelton_kind pelton_kind;
 #else
 typedef int32_t pelton_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Which HTTP version is spoken.
+ */
+enum pelton_http
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Over TLS what the server picks of HTTP/2 and HTTP/1.1, else HTTP/1.1.
+     */
+    PELTON_HTTP_AUTO = 0,
+    /**
+     * HTTP/1.1 only.
+     */
+    PELTON_HTTP_HTTP1 = 1,
+    /**
+     * HTTP/2 over TLS, HTTP/1.1 in cleartext.
+     */
+    PELTON_HTTP_HTTP2 = 2,
+    /**
+     * HTTP/2 without asking, in cleartext too.
+     */
+    PELTON_HTTP_HTTP2_PRIOR_KNOWLEDGE = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum pelton_http pelton_http;
+#else
+typedef int32_t pelton_http;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a meter tells.
+ */
+enum pelton_meter_unit
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Joules that were used since any fixed moment.
+     */
+    PELTON_METER_UNIT_JOULES = 0,
+    /**
+     * Watts at this moment.
+     */
+    PELTON_METER_UNIT_WATTS = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum pelton_meter_unit pelton_meter_unit;
+#else
+typedef int32_t pelton_meter_unit;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What is asked for.
+ */
+enum pelton_policy
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * The most throughput per joule.
+     */
+    PELTON_POLICY_EHT = 0,
+    /**
+     * The most throughput.
+     */
+    PELTON_POLICY_HAT = 1,
+    /**
+     * The least energy.
+     */
+    PELTON_POLICY_LOWE = 2,
+    /**
+     * `max_files` files at once over `max_streams_per_file` streams each, exactly; 0 is one.
+     */
+    PELTON_POLICY_FIXED = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum pelton_policy pelton_policy;
+#else
+typedef int32_t pelton_policy;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a meter covers.
+ */
+enum pelton_scope
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * The whole device.
+     */
+    PELTON_SCOPE_DEVICE = 0,
+    /**
+     * The network interface.
+     */
+    PELTON_SCOPE_RADIO = 1,
+    /**
+     * The processor cores.
+     */
+    PELTON_SCOPE_CPU = 2,
+    /**
+     * The processor package.
+     */
+    PELTON_SCOPE_PACKAGE = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum pelton_scope pelton_scope;
+#else
+typedef int32_t pelton_scope;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
