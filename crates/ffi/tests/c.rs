@@ -66,7 +66,7 @@ macro_rules! cases {
 }
 
 cases! {
-    basics event_fd two_clients fork errors local_errors nulls struct_sizes bad_values
+    basics event_fd two_clients fork errors tls local_errors nulls struct_sizes bad_values
     cancel_points cancel_sweep free_sweep pause_and_limits
     callbacks callback_commands callback_threads meter pipe
 }
@@ -104,7 +104,12 @@ fn run(case: &str) -> Vec<TempDir> {
 }
 
 fn run_in(mode: Mode, case: &str) -> Option<TempDir> {
-    if !has("cc", "build-essential") || mode == Mode::Valgrind && !has("valgrind", "valgrind") {
+    // valgrind does not see that the assembly of ring writes what it encrypts.
+    let is_blind = mode == Mode::Valgrind && case == "tls";
+    if is_blind
+        || !has("cc", "build-essential")
+        || mode == Mode::Valgrind && !has("valgrind", "valgrind")
+    {
         return None;
     }
     let built = built();

@@ -57,7 +57,6 @@ void case_errors(void) {
     expect_url(client, joined(good, "/missing"), PELTON_CODE_NOT_FOUND);
     expect_url(client, "http://no-such-host.invalid/f", PELTON_CODE_RESOLVE);
     expect_url(client, joined(setting("NOBODY"), "/f"), PELTON_CODE_CONNECT);
-    expect_url(client, joined(setting("TLS"), "/f"), PELTON_CODE_TLS);
     expect_url(client, joined(bad, "/hang"), PELTON_CODE_TIMEOUT);
     expect_url(client, joined(bad, "/short"), PELTON_CODE_SHORT_BODY);
     expect_url(client, joined(bad, "/no-http"), PELTON_CODE_PROTOCOL);
@@ -81,12 +80,26 @@ void case_errors(void) {
     options.url_count = 2;
     expect(client, &options, PELTON_CODE_USAGE);
     pelton_client_free(client);
+}
 
-    /* With its authority the same server is trusted. */
-    quickly.ca_file = setting("CA");
-    CHECK(pelton_client_new(&quickly, &client, NULL) == PELTON_CODE_OK);
-    CHECK(ended(start_one(client, joined(setting("TLS"), "/f"), out("trusted"))) == PELTON_CODE_OK);
-    pelton_client_free(client);
+/* An authority that nobody knows, and the same one when it is known, or not asked for. */
+void case_tls(void) {
+    pelton_client_options asked = quick();
+    const char *authorities[] = {NULL, setting("CA"), NULL};
+    const uint32_t flags[] = {0, 0, PELTON_CLIENT_INSECURE};
+    for (int i = 0; i < 3; i++) {
+        pelton_client *client = NULL;
+        asked.ca_file = authorities[i];
+        asked.flags = PELTON_CLIENT_NO_METER | flags[i];
+        CHECK(pelton_client_new(&asked, &client, NULL) == PELTON_CODE_OK);
+        const char *url = joined(setting("TLS"), "/f");
+        if (i == 0) {
+            expect_url(client, url, PELTON_CODE_TLS);
+        } else {
+            CHECK(ended(start_one(client, url, out(i == 1 ? "trusted" : "insecure"))) == PELTON_CODE_OK);
+        }
+        pelton_client_free(client);
+    }
 }
 
 void case_local_errors(void) {

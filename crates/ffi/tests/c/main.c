@@ -129,6 +129,7 @@ static const struct {
     {"two_clients", case_two_clients},
     {"fork", case_fork},
     {"errors", case_errors},
+    {"tls", case_tls},
     {"local_errors", case_local_errors},
     {"nulls", case_nulls},
     {"struct_sizes", case_struct_sizes},
