@@ -1,6 +1,6 @@
 //! Running one command after the other, each under a line that says what it is.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -62,6 +62,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// The command as a person would type it.
 fn shown(command: &Command) -> String {
-    let arguments = command.get_args().map(|argument| argument.to_string_lossy());
-    std::iter::once("cargo".into()).chain(arguments).collect::<Vec<_>>().join(" ")
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }

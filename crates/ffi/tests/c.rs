@@ -1,7 +1,9 @@
 //! The C ABI from C: the cases of `tests/c`, plain, under `AddressSanitizer` and under valgrind.
 //!
 //! `cargo test -p pelton-ffi --test c`; `PELTON_C_MODES=plain` for one mode alone.
+
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test says what failed by panicking")]
 
 use std::fs;
 use std::io::Read;
@@ -13,6 +15,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use pelton::algos::units::BitRate;
+use pelton::{Digest, DigestAlgorithm};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
 use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig, Storm};
@@ -324,8 +327,7 @@ fn changing(request: &RawRequest) -> Reply {
 }
 
 fn digest(file: &VirtualFile) -> String {
-    let hex: String = file.sha256().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha-256={hex}")
+    Digest { algorithm: DigestAlgorithm::Sha256, value: file.sha256().to_vec() }.to_string()
 }
 
 fn manifest(files: &[VirtualFile]) -> String {

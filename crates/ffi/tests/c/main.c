@@ -1,5 +1,8 @@
 /* suite CASE: runs one case. */
 
+#include <dirent.h>
+#include <sched.h>
+
 #include "suite.h"
 
 void check_code(const char *file, int line, pelton_code got, pelton_code wanted, pelton_error *error) {
@@ -146,10 +149,26 @@ static const struct {
     {"pipe", case_pipe},
 };
 
+/* Waits until pelton's threads have ended: each of them has to, and then nothing may be left. */
+static void until_alone(void) {
+    int threads = 0;
+    while (threads != 1) {
+        DIR *tasks = opendir("/proc/self/task");
+        CHECK(tasks != NULL);
+        threads = 0;
+        for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+            threads += task->d_name[0] != '.';
+        }
+        closedir(tasks);
+        sched_yield();
+    }
+}
+
 int main(int argc, char **argv) {
     for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; i++) {
         if (strcmp(cases[i].name, argv[1]) == 0) {
             cases[i].run();
+            until_alone();
             return 0;
         }
     }
