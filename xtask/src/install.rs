@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) prefix: PathBuf,
     /// Where that is now, for packages; `None`: it is the root.
     pub(crate) destdir: Option<PathBuf>,
-    /// The dev profile, for tests.
+    /// As the tests are built.
     pub(crate) debug: bool,
 }
 
@@ -71,14 +71,17 @@ pub(crate) fn install(plan: &Plan) -> Result<()> {
     if !plan.prefix.is_absolute() {
         bail!("--prefix {}: give an absolute path", plan.prefix.display());
     }
-    let mut command = cargo(&["build", "--package", "pelton-cli", "--package", "pelton-ffi"]);
-    if !plan.debug {
-        command.arg("--release");
-    }
-    run("the libraries and the command", &mut command)?;
-    let built = target()?.join(if plan.debug { "debug" } else { "release" });
-    libraries(plan, &built)?;
-    pages(plan, &built.join("pelton"))?;
+    let build: &[&str] = if plan.debug {
+        // What `cargo test --workspace` has built: of fewer packages cargo would build it all anew, as
+        // their dependencies have fewer features.
+        &["build", "--workspace", "--all-targets"]
+    } else {
+        &["build", "--release", "--package", "pelton-cli", "--package", "pelton-ffi"]
+    };
+    run("the libraries and the command", &mut cargo(build))?;
+    let out = target()?.join(if plan.debug { "debug" } else { "release" });
+    libraries(plan, &out)?;
+    pages(plan, &out.join("pelton"))?;
     note(&format!("installed below {}", plan.place("").display()));
     Ok(())
 }

@@ -69,7 +69,7 @@ macro_rules! cases {
 }
 
 cases! {
-    basics event_fd two_clients fork errors tls local_errors nulls struct_sizes bad_values
+    basics event_fd two_clients fork errors timeout tls local_errors nulls struct_sizes bad_values
     cancel_points cancel_sweep free_sweep pause_and_limits
     callbacks callback_commands callback_threads meter pipe
 }

@@ -48,16 +48,12 @@ static void expect_url(const pelton_client *client, const char *url, pelton_code
 }
 
 void case_errors(void) {
-    pelton_client_options quickly = quick();
-    quickly.stall_timeout_ms = 300;
-    pelton_client *client = NULL;
-    CHECK(pelton_client_new(&quickly, &client, NULL) == PELTON_CODE_OK);
+    pelton_client *client = new_client();
     const char *good = setting("GOOD"), *bad = setting("BAD");
 
     expect_url(client, joined(good, "/missing"), PELTON_CODE_NOT_FOUND);
     expect_url(client, "http://no-such-host.invalid/f", PELTON_CODE_RESOLVE);
     expect_url(client, joined(setting("NOBODY"), "/f"), PELTON_CODE_CONNECT);
-    expect_url(client, joined(bad, "/hang"), PELTON_CODE_TIMEOUT);
     expect_url(client, joined(bad, "/short"), PELTON_CODE_SHORT_BODY);
     expect_url(client, joined(bad, "/no-http"), PELTON_CODE_PROTOCOL);
     expect_url(client, joined(bad, "/changing"), PELTON_CODE_CHANGED);
@@ -79,6 +75,16 @@ void case_errors(void) {
     options.urls = same;
     options.url_count = 2;
     expect(client, &options, PELTON_CODE_USAGE);
+    pelton_client_free(client);
+}
+
+void case_timeout(void) {
+    pelton_client_options impatient = quick();
+    impatient.stall_timeout_ms = 200;
+    impatient.connect_timeout_ms = 60000;
+    pelton_client *client = NULL;
+    CHECK(pelton_client_new(&impatient, &client, NULL) == PELTON_CODE_OK);
+    expect_url(client, joined(setting("BAD"), "/hang"), PELTON_CODE_TIMEOUT);
     pelton_client_free(client);
 }
 

@@ -132,6 +132,7 @@ static const struct {
     {"two_clients", case_two_clients},
     {"fork", case_fork},
     {"errors", case_errors},
+    {"timeout", case_timeout},
     {"tls", case_tls},
     {"local_errors", case_local_errors},
     {"nulls", case_nulls},

@@ -70,6 +70,7 @@ void case_event_fd(void);
 void case_two_clients(void);
 void case_fork(void);
 void case_errors(void);
+void case_timeout(void);
 void case_tls(void);
 void case_local_errors(void);
 void case_nulls(void);
