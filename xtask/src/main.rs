@@ -1,6 +1,11 @@
-//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`.
+//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`, and what
+//! makes and installs the C library.
 
+mod android;
 mod dependencies;
+mod header;
+mod install;
+mod installed;
 mod step;
 mod tools;
 
@@ -14,7 +19,15 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   lint   formatting and clippy
   test   lint, every test, the documentation, and the rules about dependencies
-  bench  the benchmarks: the pure decisions, and whole transfers over loopback";
+  bench  the benchmarks: the pure decisions, and whole transfers over loopback
+  header [--check]
+         write crates/ffi/include/pelton.h from the code, or see whether it is what that gives
+  install --prefix DIR [--destdir DIR] [--debug]
+         build and install libpelton, its header, the command, its pages and completions
+  installed
+         install to target/installed, and build and run the C and C++ examples with that
+  android-check
+         type-check the libraries for Android with Debian's compiler";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,10 +35,15 @@ fn main() -> ExitCode {
         ["lint"] => lint(),
         ["test"] => test(),
         ["bench"] => bench(),
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        ["header"] => header::write(),
+        ["header", "--check"] => header::check(),
+        ["installed"] => installed::check(true),
+        ["android-check"] => android::compiler().and_then(|compiler| android::check(&compiler)),
+        ["install", ref options @ ..] => match install::Plan::parse(options) {
+            Some(plan) => install::install(&plan),
+            None => return usage(),
+        },
+        _ => return usage(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -34,6 +52,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
 }
 
 fn lint() -> Result<()> {
@@ -57,7 +80,10 @@ fn test() -> Result<()> {
     let mut documentation = cargo(&["doc", "--workspace", "--no-deps"]);
     run("documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
 
+    header::check()?;
+    installed::check(require_tools)?;
     if require_tools {
+        check_android()?;
         quick_matrix()?;
     }
     dependencies::check_directions()?;
@@ -71,6 +97,17 @@ fn test() -> Result<()> {
     } else {
         note("licences, bans, sources: skipped, cargo-deny is not installed");
         Ok(())
+    }
+}
+
+/// The libraries for Android, where Debian's compiler can be had.
+fn check_android() -> Result<()> {
+    match android::compiler() {
+        Ok(compiler) => android::check(&compiler),
+        Err(error) => {
+            note(&format!("type-checks for Android: skipped, {error:#}"));
+            Ok(())
+        }
     }
 }
 

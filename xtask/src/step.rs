@@ -1,6 +1,6 @@
 //! Running one command after the other, each under a line that says what it is.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -11,10 +11,15 @@ use anyhow::{Context, Result, bail};
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     // Set by the cargo that runs xtask: the same toolchain serves every step.
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(here.parent().unwrap_or(here)).stdin(Stdio::null());
+    command.args(arguments).current_dir(root()).stdin(Stdio::null());
     command
+}
+
+/// The root of the workspace.
+pub(crate) fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
 }
 
 /// Whether `cargo NAME` exists.
@@ -57,6 +62,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// The command as a person would type it.
 fn shown(command: &Command) -> String {
-    let arguments = command.get_args().map(|argument| argument.to_string_lossy());
-    std::iter::once("cargo".into()).chain(arguments).collect::<Vec<_>>().join(" ")
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,7 @@ use crate::none_of;
 use crate::step::note;
 
 /// Each program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 7] = [
+const NEEDED: [(&str, &str); 11] = [
     ("nginx", "nginx-light"),
     ("curl", "curl"),
     ("wget", "wget"),
@@ -16,6 +16,10 @@ const NEEDED: [(&str, &str); 7] = [
     ("openssl", "openssl"),
     ("aria2c", "aria2"),
     ("ip", "iproute2"),
+    ("c++", "g++"),
+    ("cmake", "cmake"),
+    ("pkg-config", "pkg-config"),
+    ("valgrind", "valgrind"),
 ];
 
 /// Names the missing programs. It fails when they are `required`; otherwise the tests that need
@@ -35,6 +39,12 @@ pub(crate) fn check(required: bool) -> Result<()> {
         println!("    {line}; the tests that need it are skipped");
     }
     Ok(())
+}
+
+/// Whether every one of `programs` is there.
+pub(crate) fn have(programs: &[&str]) -> bool {
+    let directories = directories();
+    programs.iter().all(|program| directories.iter().any(|dir| dir.join(program).is_file()))
 }
 
 /// `PATH`, and where Debian keeps nginx, which is not on every user's `PATH`.
