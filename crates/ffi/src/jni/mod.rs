@@ -63,6 +63,8 @@ native!(set_battery(
     millivolts: jlong, charging: jboolean
 ));
 native!(forget_sample(client: jlong));
+#[cfg(debug_assertions)]
+native!(panic_for_tests());
 
 type Result<T, E = Fault> = std::result::Result<T, E>;
 
@@ -226,6 +228,12 @@ fn set_sample(client: jlong, sample: Option<Sample>) -> Result<()> {
         client.set_sample(sample);
     }
     Ok(())
+}
+
+/// Shows that a panic ends as an exception: nothing else is known to panic.
+#[cfg(debug_assertions)]
+fn panic_for_tests<'local>(_env: &mut Env<'local>, _class: JClass<'local>) -> Result<()> {
+    panic!("it was asked to panic");
 }
 
 /// Names and values that stand in turn in one array.

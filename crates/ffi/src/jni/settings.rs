@@ -148,9 +148,9 @@ impl Order {
                 "name" => order.name = Some(value.clone()),
                 "digest" => order.digest = Some(pelton::Digest::parse(value)?),
                 "header" => {
-                    let (name, value) = header(value)?;
-                    let value = value.to_str().map_err(|_| not_a_header())?;
-                    order.headers.push((name.to_string(), value.to_owned()));
+                    let (name, _) = header(value)?;
+                    let text = value.split_once(':').map_or("", |(_, text)| text.trim());
+                    order.headers.push((name.to_string(), text.to_owned()));
                 }
                 "recursive" => order.walk.recursive = flag(name, value)?,
                 "start-over" => order.starts_over = flag(name, value)?,

@@ -40,4 +40,7 @@ final class Native {
             long client, long currentNow, long chargeCounter, long energyCounter, long millivolts, boolean charging);
 
     static native void forgetSample(long client);
+
+    /** Only in libraries that were built for debugging. */
+    static native void panicForTests() throws PeltonException;
 }

@@ -1,5 +1,8 @@
 package io.pelton;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import java.io.Closeable;
@@ -26,6 +29,7 @@ final class Origin implements Closeable {
     private final ExecutorService threads = Executors.newCachedThreadPool();
     private final Map<String, Item> items = new ConcurrentHashMap<>();
     private final AtomicInteger requests = new AtomicInteger();
+    private volatile CountDownLatch crowd = new CountDownLatch(0);
 
     Origin() throws IOException {
         server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 1024);
@@ -41,6 +45,16 @@ final class Origin implements Closeable {
         return bytes;
     }
 
+    /** A directory as nginx shows it. */
+    void listing(String path, String... names) {
+        StringBuilder page = new StringBuilder("<html><head><title>Index of " + path + "</title></head><body>");
+        page.append("<h1>Index of ").append(path).append("</h1><hr><pre><a href=\"../\">../</a>\n");
+        for (String name : names) {
+            page.append("<a href=\"" + name + "\">" + name + "</a>     20-Nov-2026 10:00      10\n");
+        }
+        file(path, page.append("</pre><hr></body></html>").toString().getBytes(UTF_8)).html = true;
+    }
+
     String url(String path) {
         return "http://127.0.0.1:" + server.getAddress().getPort() + path;
     }
@@ -51,7 +65,12 @@ final class Origin implements Closeable {
         return item;
     }
 
-    /** Requests that were answered so far. */
+    /** Answers nobody before this many have asked. */
+    void awaitCrowd(int requests) {
+        crowd = new CountDownLatch(requests);
+    }
+
+    /** Requests so far. */
     int requests() {
         return requests.get();
     }
@@ -65,6 +84,13 @@ final class Origin implements Closeable {
 
     private void answer(HttpExchange exchange) throws IOException {
         requests.incrementAndGet();
+        CountDownLatch others = crowd;
+        others.countDown();
+        try {
+            others.await();
+        } catch (InterruptedException closed) {
+            throw new IOException(closed);
+        }
         String path = exchange.getRequestURI().getPath();
         Item item = items.get(path);
         try {
@@ -96,6 +122,8 @@ final class Origin implements Closeable {
         private volatile long gateAt = Long.MAX_VALUE;
         private volatile long cutAt = Long.MAX_VALUE;
         private volatile boolean changes;
+        private volatile boolean html;
+        private volatile String[] required;
 
         private Item(byte[] bytes) {
             this.bytes = bytes;
@@ -119,6 +147,12 @@ final class Origin implements Closeable {
             return this;
         }
 
+        /** Answers 403 without this header. */
+        Item requireHeader(String name, String value) {
+            required = new String[] {name, value};
+            return this;
+        }
+
         /** Waits until the bytes before the gate are sent. */
         void awaitGate() throws InterruptedException {
             if (!reached.await(30, TimeUnit.SECONDS)) {
@@ -136,8 +170,19 @@ final class Origin implements Closeable {
         }
 
         private void answer(HttpExchange exchange) throws IOException {
-            String etag = "\"" + bytes.length + "-" + (changes ? version.incrementAndGet() : 0) + "\"";
+            if (required != null && !required[1].equals(utf8(exchange.getRequestHeaders().getFirst(required[0])))) {
+                exchange.sendResponseHeaders(403, -1);
+                return;
+            }
+            if (html) {
+                exchange.getResponseHeaders().set("Content-Type", "text/html");
+            }
+            int now = changes ? version.incrementAndGet() : 0;
+            byte[] bytes = this.bytes.clone();
+            bytes[0] += (byte) now;
+            String etag = "\"" + bytes.length + "-" + now + "\"";
             exchange.getResponseHeaders().set("ETag", etag);
+            exchange.getResponseHeaders().set("Last-Modified", "Fri, 20 Nov 2026 10:00:00 GMT");
             exchange.getResponseHeaders().set("Accept-Ranges", "bytes");
             int from = 0;
             int until = bytes.length;
@@ -170,6 +215,11 @@ final class Origin implements Closeable {
                 body.flush();
                 at += length;
             }
+        }
+
+        /** The server's class reads header fields as Latin-1. */
+        private static String utf8(String field) {
+            return field == null ? null : new String(field.getBytes(ISO_8859_1), UTF_8);
         }
 
         private void waitAtGate() {
