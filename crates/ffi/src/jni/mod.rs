@@ -24,6 +24,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use jni::objects::{JClass, JObjectArray, JString};
+use jni::refs::IntoAuto as _;
 use jni::sys::{jboolean, jdouble, jint, jlong};
 use jni::{Env, NativeMethod, native_method};
 use pelton::power::meters::{BatteryManager, Sample};
@@ -242,6 +243,8 @@ fn pairs<'local>(
     settings: &JObjectArray<'local, JString<'local>>,
 ) -> jni::errors::Result<Vec<Setting>> {
     let length = settings.len(env)?;
-    let text = |env: &mut Env<'local>, index| settings.get_element(env, index)?.try_to_string(env);
+    // Each reference is let go at once: a frame has room for few, and a list may be long.
+    let text =
+        |env: &mut Env<'local>, index| settings.get_element(env, index)?.auto().try_to_string(env);
     (0..length / 2).map(|i| Ok((text(env, 2 * i)?, text(env, 2 * i + 1)?))).collect()
 }
