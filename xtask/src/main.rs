@@ -1,6 +1,7 @@
 //! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`.
 
 mod dependencies;
+mod java;
 mod step;
 mod tools;
 
@@ -53,6 +54,8 @@ fn test() -> Result<()> {
         tests.env("PELTON_REQUIRE_TOOLS", "1");
     }
     run("tests: unit, property, end-to-end, documentation; examples build", &mut tests)?;
+
+    java::test()?;
 
     let mut documentation = cargo(&["doc", "--workspace", "--no-deps"]);
     run("documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;

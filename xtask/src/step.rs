@@ -58,5 +58,6 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 /// The command as a person would type it.
 fn shown(command: &Command) -> String {
     let arguments = command.get_args().map(|argument| argument.to_string_lossy());
-    std::iter::once("cargo".into()).chain(arguments).collect::<Vec<_>>().join(" ")
+    let program = Path::new(command.get_program()).file_stem().unwrap_or_default();
+    std::iter::once(program.to_string_lossy()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
