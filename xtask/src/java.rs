@@ -1,11 +1,12 @@
 //! The Java and Kotlin libraries, which Maven builds and tests.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-use crate::step::{cargo, note, run};
+use crate::step::{note, run, workspace};
 
 /// Tests the Java and Kotlin libraries, assembles the Android archive without its native libraries, and
 /// builds the example from what was installed. Without Maven and a JDK it only says so.
@@ -14,27 +15,37 @@ pub(crate) fn test() -> Result<()> {
         note("Java: skipped, mvn or javac is missing: apt-get install maven default-jdk-headless");
         return Ok(());
     }
-    let mut build = maven("bindings/java");
-    // The library that is tested was compiled as the other tests are, which takes a fraction of the time.
-    build.args(["-Dcargo.profile=dev", "-Dcargo.folder=debug"]);
+    let mut build = maven(&workspace().join("bindings/java"));
     build.args(["install", "-Pandroid", "-Dandroid.without.libraries=true"]);
+    // Optimised it would take minutes to compile.
+    build.args(["-Dcargo.profile=dev", "-Dcargo.folder=debug"]);
     run("Java: library, Kotlin, archive for Android", &mut build)?;
-    let mut example = maven("examples/java");
-    // Outside the tree: whatever the build leaves goes with the other artefacts.
-    run("Java: the example, from what is installed", example.arg("compile"))
+    example()
 }
 
-/// Maven in a folder of the workspace, with a repository of the workspace's own.
-fn maven(folder: &str) -> Command {
-    let workspace = cargo(&[]).get_current_dir().unwrap_or(Path::new(".")).to_owned();
+/// Builds the example outside the tree, where it has nothing but what was installed.
+fn example() -> Result<()> {
+    const FILES: [&str; 2] = ["pom.xml", "src/main/java/example/Download.java"];
+    let outside = std::env::temp_dir().join(format!("pelton-example-{}", std::process::id()));
+    for file in FILES {
+        let copy = outside.join(file);
+        fs::create_dir_all(copy.parent().unwrap_or(&outside))?;
+        fs::copy(workspace().join("examples/java").join(file), copy)?;
+    }
+    let built = run("Java: the example outside the tree", maven(&outside).arg("compile"));
+    fs::remove_dir_all(&outside)?;
+    built
+}
+
+fn maven(folder: &Path) -> Command {
     let mut command = Command::new("mvn");
     command.args(["--batch-mode", "--no-transfer-progress", "--quiet"]);
-    command.current_dir(workspace.join(folder)).stdin(Stdio::null());
+    command.current_dir(folder).stdin(Stdio::null());
     command
 }
 
 fn is_there(program: &str) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg("-version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -17,6 +17,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test   lint, every test, the documentation, and the rules about dependencies
   bench  the benchmarks: the pure decisions, and whole transfers over loopback";
 
+/// The native half of the Java library is no part of what C programs link.
+const JNI: &str = "--features=pelton-ffi/jni";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -39,7 +42,7 @@ fn main() -> ExitCode {
 
 fn lint() -> Result<()> {
     run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let clippy = ["clippy", "--workspace", JNI, "--all-targets", "--", "-D", "warnings"];
     run("clippy", &mut cargo(&clippy))
 }
 
@@ -48,7 +51,7 @@ fn test() -> Result<()> {
     tools::check(require_tools)?;
     lint()?;
 
-    let mut tests = cargo(&["test", "--workspace"]);
+    let mut tests = cargo(&["test", "--workspace", JNI]);
     if require_tools {
         // An end-to-end test that misses its tool then fails instead of skipping itself.
         tests.env("PELTON_REQUIRE_TOOLS", "1");
@@ -57,7 +60,7 @@ fn test() -> Result<()> {
 
     java::test()?;
 
-    let mut documentation = cargo(&["doc", "--workspace", "--no-deps"]);
+    let mut documentation = cargo(&["doc", "--workspace", JNI, "--no-deps"]);
     run("documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
 
     if require_tools {

@@ -11,10 +11,15 @@ use anyhow::{Context, Result, bail};
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     // Set by the cargo that runs xtask: the same toolchain serves every step.
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(here.parent().unwrap_or(here)).stdin(Stdio::null());
+    command.args(arguments).current_dir(workspace()).stdin(Stdio::null());
     command
+}
+
+/// The root of the workspace.
+pub(crate) fn workspace() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
 }
 
 /// Whether `cargo NAME` exists.

@@ -8,7 +8,7 @@ use crate::none_of;
 use crate::step::note;
 
 /// Each program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 7] = [
+const NEEDED: [(&str, &str); 9] = [
     ("nginx", "nginx-light"),
     ("curl", "curl"),
     ("wget", "wget"),
@@ -16,6 +16,8 @@ const NEEDED: [(&str, &str); 7] = [
     ("openssl", "openssl"),
     ("aria2c", "aria2"),
     ("ip", "iproute2"),
+    ("mvn", "maven"),
+    ("javac", "default-jdk-headless"),
 ];
 
 /// Names the missing programs. It fails when they are `required`; otherwise the tests that need

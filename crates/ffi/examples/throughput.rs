@@ -8,6 +8,7 @@ use std::io::{BufRead, Write};
 use std::path::PathBuf;
 
 use pelton::core::connection::Proxies;
+use pelton::policy::{Fixed, FixedConfig};
 use pelton::{Client, HttpConfig};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -15,7 +16,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = PathBuf::from(arguments.next().ok_or("a directory is missing")?);
     let urls: Vec<String> = arguments.collect();
     let http = HttpConfig { proxies: Proxies::Direct, ..HttpConfig::default() };
-    let client = Client::builder().http(http).no_meter().build()?;
+    // What an adaptive policy tries differs from run to run, and would hide what is compared here.
+    let four = FixedConfig { concurrency: 4, ..FixedConfig::default() };
+    let client = Client::builder().policy(Fixed::new(four)).http(http).no_meter().build()?;
     for line in std::io::stdin().lock().lines() {
         line?;
         let mut job = client.download(urls.clone()).into_dir(&directory).start()?;

@@ -36,7 +36,12 @@ public final class Throughput {
         try (BufferedReader says =
                         new BufferedReader(new InputStreamReader(rust.getInputStream(), StandardCharsets.UTF_8));
                 OutputStream asks = rust.getOutputStream();
-                PeltonClient client = PeltonClient.builder().proxy("").noMeter().build()) {
+                PeltonClient client = PeltonClient.builder()
+                        .policy(Policy.FIXED)
+                        .maxFiles(4)
+                        .proxy("")
+                        .noMeter()
+                        .build()) {
             for (int i = -WARM_UP; i < pairs; i++) {
                 double[] both = new double[2];
                 // Which one goes first changes with each pair.
@@ -55,10 +60,17 @@ public final class Throughput {
             rust.destroy();
         }
         System.out.printf("CPU seconds a GB, medians of %d: rust %.4f, java %.4f%n", pairs, median(ofRust), median(ofJava));
-        Arrays.sort(ratios);
+        double sum = 0;
+        double squares = 0;
+        for (double ratio : ratios) {
+            sum += Math.log(ratio);
+            squares += Math.log(ratio) * Math.log(ratio);
+        }
+        double mean = sum / pairs;
+        double error = Math.sqrt((squares / pairs - mean * mean) / (pairs - 1));
         System.out.printf(
-                "java over rust in each pair: median %.3f, middle half %.3f to %.3f%n",
-                median(ratios), ratios[pairs / 4], ratios[pairs - 1 - pairs / 4]);
+                "java over rust in each pair: geometric mean %.3f (95 %%: %.3f to %.3f), median %.3f%n",
+                Math.exp(mean), Math.exp(mean - 2 * error), Math.exp(mean + 2 * error), median(ratios));
     }
 
     private static double rust(BufferedReader says, OutputStream asks) throws Exception {

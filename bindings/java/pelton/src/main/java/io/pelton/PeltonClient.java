@@ -107,7 +107,7 @@ public final class PeltonClient implements Closeable {
         }
     }
 
-    /** A download is over; {@code had begun} if {@link #began} was called for it. */
+    /** A download is over; {@code hadBegun} if {@link #began} was called for it. */
     void over(Download download, boolean hadBegun) {
         downloads.remove(download.number());
         if (hadBegun && meter != null) {
