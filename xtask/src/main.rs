@@ -6,6 +6,7 @@ mod dependencies;
 mod header;
 mod install;
 mod installed;
+mod java;
 mod step;
 mod tools;
 
@@ -28,6 +29,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
          install to target/installed, and build and run the C and C++ examples with that
   android-check
          type-check the libraries for Android with Debian's compiler";
+
+/// The native half of the Java library is no part of what C programs link.
+const JNI: &str = "--features=pelton-ffi/jni";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -61,7 +65,7 @@ fn usage() -> ExitCode {
 
 fn lint() -> Result<()> {
     run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let clippy = ["clippy", "--workspace", JNI, "--all-targets", "--", "-D", "warnings"];
     run("clippy", &mut cargo(&clippy))
 }
 
@@ -70,14 +74,16 @@ fn test() -> Result<()> {
     tools::check(require_tools)?;
     lint()?;
 
-    let mut tests = cargo(&["test", "--workspace"]);
+    let mut tests = cargo(&["test", "--workspace", JNI]);
     if require_tools {
         // An end-to-end test that misses its tool then fails instead of skipping itself.
         tests.env("PELTON_REQUIRE_TOOLS", "1");
     }
     run("tests: unit, property, end-to-end, documentation; examples build", &mut tests)?;
 
-    let mut documentation = cargo(&["doc", "--workspace", "--no-deps"]);
+    java::test()?;
+
+    let mut documentation = cargo(&["doc", "--workspace", JNI, "--no-deps"]);
     run("documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
 
     header::check()?;

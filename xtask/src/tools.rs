@@ -8,7 +8,7 @@ use crate::none_of;
 use crate::step::note;
 
 /// Each program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 13] = [
     ("nginx", "nginx-light"),
     ("curl", "curl"),
     ("wget", "wget"),
@@ -20,6 +20,8 @@ const NEEDED: [(&str, &str); 11] = [
     ("cmake", "cmake"),
     ("pkg-config", "pkg-config"),
     ("valgrind", "valgrind"),
+    ("mvn", "maven"),
+    ("javac", "default-jdk-headless"),
 ];
 
 /// Names the missing programs. It fails when they are `required`; otherwise the tests that need

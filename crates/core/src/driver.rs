@@ -65,8 +65,8 @@ struct Run {
 type Served = (FileId, crate::connection::ConnectionId, crate::connection::Protocol);
 
 impl Driver {
-    /// Downloads `files` to the end.
-    pub(crate) async fn run(self, found: Walked) -> Report {
+    /// Downloads the files of `found` to the end, and first obeys what was asked `early`.
+    pub(crate) async fn run(self, found: Walked, early: Vec<Command>) -> Report {
         let cpu = ProcessCpu;
         let mut run = Run {
             outputs: HashMap::new(),
@@ -79,6 +79,9 @@ impl Driver {
             driver: self,
         };
         run.read_meter();
+        for command in early {
+            run.obey(Some(command));
+        }
         // Round trips that reading listings has shown.
         for event in run.driver.mailbox.take() {
             run.handle(event);

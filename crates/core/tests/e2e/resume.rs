@@ -230,6 +230,23 @@ fn pausing_stops_the_bytes_and_resuming_brings_the_rest() {
 }
 
 #[test]
+fn a_run_that_is_paused_while_its_list_is_read_asks_for_no_file() {
+    let short = VirtualFile::new("/short", 50_000, 1);
+    let origin = start(std::slice::from_ref(&short));
+    let out = tempfile::tempdir().unwrap();
+    let download = slow_client().download([origin.url("/")]);
+    let mut job = download.into_dir(out.path()).start().unwrap();
+    job.pause();
+    let mut events = job.events();
+    wait_for(&mut events, |progress| progress.files == 1);
+    assert_eq!(wait_for(&mut events, |_| true).bytes, 0);
+    assert_eq!(fetches(&origin, "/short"), 0);
+    job.resume();
+    assert!(report_of(job).unwrap().is_complete());
+    assert_holds(out.path(), &[short], by_last_part);
+}
+
+#[test]
 fn a_file_that_changes_while_paused_comes_in_its_new_version() {
     let origin = start(&[large()]);
     let out = tempfile::tempdir().unwrap();
