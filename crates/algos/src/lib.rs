@@ -16,6 +16,7 @@
 //! | [`energy`] | what a policy may ask about joules |
 //! | [`ranges`] | which bytes of a file are done, in flight or missing |
 //! | [`limits`] | budgets per origin, overload back-off, retry delays |
+//! | [`rate`] | a limit on the rate of a run, shared fairly by its files |
 //! | [`growth`] | how far lanes grow beyond the formulas |
 
 pub mod cluster;
@@ -26,6 +27,7 @@ pub mod link;
 pub mod params;
 pub mod policy;
 pub mod ranges;
+pub mod rate;
 pub mod sizes;
 pub mod time;
 pub mod units;

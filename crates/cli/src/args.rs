@@ -202,6 +202,10 @@ pub(crate) struct TuningArgs {
     /// One connection to each origin: `-x 1`.
     #[arg(long)]
     pub(crate) polite: bool,
+    /// Bytes of files come no faster than RATE together, in bit/s: `500K`, `20M`; files share it
+    /// evenly.
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub(crate) limit_rate: Option<BitRate>,
     /// The link's bandwidth, if you know it: a hint in bit/s, e.g. `50M` or `1G`.
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub(crate) bandwidth: Option<BitRate>,

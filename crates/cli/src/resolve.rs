@@ -206,6 +206,7 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
             max_connections_per_origin: per_origin,
             max_connections: tuning.max_total_connections.get(),
             split_floor: tuning.min_split_size,
+            max_rate: tuning.limit_rate,
         },
         link: LinkConfig {
             bandwidth_hint: tuning.bandwidth,

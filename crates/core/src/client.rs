@@ -261,9 +261,10 @@ impl Download {
         let mailbox = Rc::new(Mailbox::default());
         let http = self.http(&mailbox)?;
         let reader = self.settings.reader(&http);
+        let mut early = Vec::new();
         let found = tokio::select! {
             found = reader.resolve(self.inputs, &self.walk) => found?,
-            () = cancelled(&mut commands) => {
+            () = cancelled(&mut commands, &mut early) => {
                 return Err(Error::new(ErrorKind::Cancelled, "cancelled while the list was read"));
             }
         };
@@ -290,7 +291,7 @@ impl Download {
         let tell = Box::new(move |event| drop(events.send(event)));
         let recorder = Recorder::new(metering.label().to_owned(), tell);
         let driver = Driver { engine, http, sink, metering, recorder, mailbox, commands, started };
-        Ok(driver.run(found).await)
+        Ok(driver.run(found, early).await)
     }
 }
 
@@ -303,12 +304,13 @@ impl IntoFuture for Download {
     }
 }
 
-/// Ends when the caller cancels or is gone.
-async fn cancelled(commands: &mut mpsc::UnboundedReceiver<Command>) {
+/// Ends when the caller cancels or is gone. What else it says is put into `early`.
+async fn cancelled(commands: &mut mpsc::UnboundedReceiver<Command>, early: &mut Vec<Command>) {
     while let Some(command) = commands.recv().await {
         if matches!(command, Command::Cancel) {
             return;
         }
+        early.push(command);
     }
 }
 

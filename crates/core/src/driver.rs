@@ -65,8 +65,8 @@ struct Run {
 type Served = (FileId, crate::connection::ConnectionId, crate::connection::Protocol);
 
 impl Driver {
-    /// Downloads `files` to the end.
-    pub(crate) async fn run(self, found: Walked) -> Report {
+    /// Downloads what was `found` to the end. `early` commands came while it was looked for.
+    pub(crate) async fn run(self, found: Walked, early: Vec<Command>) -> Report {
         let cpu = ProcessCpu;
         let mut run = Run {
             outputs: HashMap::new(),
@@ -78,7 +78,11 @@ impl Driver {
             over: false,
             driver: self,
         };
+        run.driver.http.set_rate(run.driver.engine.user_limits().max_rate);
         run.read_meter();
+        for command in early {
+            run.obey(Some(command));
+        }
         // Round trips that reading listings has shown.
         for event in run.driver.mailbox.take() {
             run.handle(event);
@@ -138,6 +142,7 @@ impl Run {
             Some(Command::Resume) => self.handle(Event::Resume),
             Some(Command::SetLimits(limits)) => {
                 let limits = sink::bounded(limits, &*self.driver.sink);
+                self.driver.http.set_rate(limits.max_rate);
                 self.handle(Event::SetLimits(limits));
             }
             Some(Command::Cancel) | None => {

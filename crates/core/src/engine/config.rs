@@ -6,10 +6,10 @@ use pelton_algos::cluster::ClusterConfig;
 use pelton_algos::limits::RetryConfig;
 use pelton_algos::link::LinkConfig;
 use pelton_algos::params::DEFAULT_CONNECTIONS;
-use pelton_algos::units::Bytes;
+use pelton_algos::units::{BitRate, Bytes};
 
 /// Ceilings that the user sets. They bind every policy; zero counts as one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UserLimits {
     /// Files in transfer at once (`-j`).
     pub max_files: Option<u32>,
@@ -21,6 +21,8 @@ pub struct UserLimits {
     pub max_connections: u32,
     /// No range stream is made for fewer bytes (`-k`); without it, two stream windows.
     pub split_floor: Option<Bytes>,
+    /// Bytes of bodies come no faster than this, over all files together; files share it evenly.
+    pub max_rate: Option<BitRate>,
 }
 
 impl Default for UserLimits {
@@ -31,6 +33,7 @@ impl Default for UserLimits {
             max_connections_per_origin: DEFAULT_CONNECTIONS,
             max_connections: 2 * DEFAULT_CONNECTIONS,
             split_floor: None,
+            max_rate: None,
         }
     }
 }
@@ -44,6 +47,7 @@ impl UserLimits {
             max_connections_per_origin: self.max_connections_per_origin.max(1),
             max_connections: self.max_connections.max(1),
             split_floor: self.split_floor,
+            max_rate: self.max_rate.filter(|rate| *rate > BitRate::ZERO),
         }
     }
 }

@@ -268,6 +268,11 @@ impl Engine {
         }
     }
 
+    /// The user's ceilings at present.
+    pub const fn user_limits(&self) -> UserLimits {
+        self.config.limits
+    }
+
     /// The present belief about the link.
     pub fn link(&self) -> LinkEstimate {
         self.link.estimate()

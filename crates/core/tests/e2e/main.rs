@@ -6,6 +6,7 @@ mod events;
 mod failures;
 mod files;
 mod liars;
+mod limits;
 mod matrix;
 mod mirrors;
 mod origins;
