@@ -104,6 +104,9 @@ impl RateBudget {
         shares.served += bytes;
         if self.waiting.remove(&before) {
             self.waiting.insert((shares.served, file));
+        } else if self.waiting.is_empty() {
+            // Nobody wanted more than it got.
+            self.served = shares.served;
         }
         self.forget_idle();
     }

@@ -147,6 +147,13 @@ impl BitRate {
     }
 }
 
+impl Add for BitRate {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self::from_bps(self.0 + other.0)
+    }
+}
+
 impl Mul<Duration> for BitRate {
     type Output = Bytes;
     /// The bytes that this rate moves in `time`, to the nearest byte.

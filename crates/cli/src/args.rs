@@ -266,6 +266,9 @@ pub(crate) struct RetryArgs {
     /// A stream that brings nothing for so long has failed: seconds, or e.g. `2m`.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub(crate) timeout: Duration,
+    /// A stream that brings less than RATE over --timeout has failed, in bit/s; 0 = none is too slow.
+    #[arg(long, value_name = "RATE", default_value = "1K", value_parser = values::rate_or_none)]
+    pub(crate) min_speed: BitRate,
     /// How long opening a connection may take.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub(crate) connect_timeout: Duration,

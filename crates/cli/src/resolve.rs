@@ -220,6 +220,7 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
             ..defaults
         },
         stall_timeout: retry.timeout,
+        min_rate: retry.min_speed,
         overwrite,
         // Clients that failed together must not return together: each run has its own seed.
         seed: RandomState::new().build_hasher().finish(),

@@ -51,6 +51,11 @@ pub(crate) fn rate(text: &str) -> Result<BitRate, String> {
     Ok(BitRate::from_bps(number * factor))
 }
 
+/// The same, or 0.
+pub(crate) fn rate_or_none(text: &str) -> Result<BitRate, String> {
+    if text == "0" { Ok(BitRate::ZERO) } else { rate(text) }
+}
+
 /// Splits a trailing letter off, in upper case.
 fn suffix(text: &str) -> Option<(&str, char)> {
     let (at, last) = text.char_indices().last()?;

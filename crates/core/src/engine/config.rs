@@ -8,6 +8,9 @@ use pelton_algos::link::LinkConfig;
 use pelton_algos::params::DEFAULT_CONNECTIONS;
 use pelton_algos::units::{BitRate, Bytes};
 
+/// No link of today is as slow, and a server that sends a byte now and then is: 125 B/s.
+const MIN_RATE: BitRate = BitRate::from_kbps(1);
+
 /// Ceilings that the user sets. They bind every policy; zero counts as one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UserLimits {
@@ -65,6 +68,8 @@ pub struct EngineConfig {
     pub retry: RetryConfig,
     /// A stream that brings nothing for this long has failed.
     pub stall_timeout: Duration,
+    /// So has one that brings less than this over that time.
+    pub min_rate: BitRate,
     /// Replace an existing file that differs.
     pub overwrite: bool,
     /// The seed of the retry jitter.
@@ -79,6 +84,7 @@ impl Default for EngineConfig {
             clusters: ClusterConfig::default(),
             retry: RetryConfig::default(),
             stall_timeout: Duration::from_secs(30),
+            min_rate: MIN_RATE,
             overwrite: false,
             seed: 0,
         }

@@ -7,4 +7,5 @@ mod host;
 mod mirrors;
 mod random;
 mod tuning;
+mod watch;
 mod world;

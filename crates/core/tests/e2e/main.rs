@@ -13,3 +13,4 @@ mod origins;
 mod own;
 mod resume;
 mod support;
+mod tail;

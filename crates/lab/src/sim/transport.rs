@@ -138,7 +138,9 @@ impl World {
         let under_way = &mut self.responses_under_way;
         connection.take(new, |_| *under_way -= 1);
         let pace = |rate: Option<BitRate>| rate.map(|rate| Bytes(chunk.length) / rate);
-        if let Some(time) = pace(self.origin.connection_rate) {
+        let crawling = self.origin.crawling_connection.filter(|(number, _)| *number == index);
+        let rate = crawling.map(|(_, rate)| rate).or(self.origin.connection_rate);
+        if let Some(time) = pace(rate) {
             connection.paced_until = connection.paced_until.max(self.now) + time;
         }
         if let Some(time) = pace(self.origin.rate) {
