@@ -162,6 +162,9 @@ pub(crate) struct TargetArgs {
     /// How room for a file is made before its bytes come.
     #[arg(long, value_name = "HOW", default_value = "none")]
     pub(crate) file_allocation: FileAllocation,
+    /// Wait so long for space on a full disk; 0 = fail at once.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::time_or_none)]
+    pub(crate) disk_wait: Duration,
     /// Wait until each finished file is on the disk.
     #[arg(long)]
     pub(crate) fsync: bool,

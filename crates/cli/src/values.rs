@@ -78,6 +78,11 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     if time.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(time) }
 }
 
+/// The same, or 0.
+pub(crate) fn time_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { time(text) }
+}
+
 /// Headers that frame a request, or say which bytes it wants.
 const OWN_HEADERS: [HeaderName; 5] = [CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, RANGE, IF_RANGE];
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pelton_algos::units::Joules;
 use tokio::sync::{mpsc, oneshot};
@@ -284,6 +285,10 @@ impl Download {
         };
         let mut config = self.settings.engine;
         config.limits = sink::bounded(config.limits, &*sink);
+        if !sink.takes_any_order() {
+            // A stream has taken an unknown part of what it could not take.
+            config.disk_patience = Duration::ZERO;
+        }
         let metering = (self.settings.meter)();
         let engine = Engine::new(config, (self.settings.policy)())
             .with_energy_model((self.settings.model)());

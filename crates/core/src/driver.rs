@@ -230,6 +230,15 @@ impl Run {
                 let gauges = self.gauges();
                 self.driver.recorder.decided(now, &decision, &self.driver.engine, gauges);
             }
+            Action::DiskFull { needed } => {
+                let patience = self.driver.engine.disk_patience();
+                let space = self.driver.sink.space();
+                self.driver.recorder.disk_full(now, space.as_ref(), needed, patience);
+            }
+            Action::LookForSpace => {
+                let free = self.driver.sink.space().map(|space| space.free);
+                self.driver.mailbox.put(Event::Space(free));
+            }
             Action::Done => self.over = true,
         }
     }

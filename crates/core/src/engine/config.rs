@@ -70,6 +70,8 @@ pub struct EngineConfig {
     pub stall_timeout: Duration,
     /// So has one that brings less than this over that time.
     pub min_rate: BitRate,
+    /// A run whose disk is full waits so long for space; zero fails the file at once.
+    pub disk_patience: Duration,
     /// Replace an existing file that differs.
     pub overwrite: bool,
     /// The seed of the retry jitter.
@@ -85,6 +87,7 @@ impl Default for EngineConfig {
             retry: RetryConfig::default(),
             stall_timeout: Duration::from_secs(30),
             min_rate: MIN_RATE,
+            disk_patience: Duration::from_secs(60),
             overwrite: false,
             seed: 0,
         }

@@ -48,6 +48,7 @@ impl Engine {
 
     pub(super) fn on_cancel(&mut self, now: Timestamp) {
         self.cancelled = true;
+        self.full = None;
         self.abort_all();
         self.link.on_idle(now);
         let begun = self.active.iter().copied().chain(self.delayed.iter().map(|(_, file)| *file));
@@ -57,7 +58,7 @@ impl Engine {
         }
     }
 
-    fn abort_all(&mut self) {
+    pub(super) fn abort_all(&mut self) {
         let streams: Vec<StreamId> = self.streams.keys().copied().collect();
         for stream in streams {
             self.abort(stream);

@@ -16,7 +16,7 @@ use super::{Engine, Stream};
 impl Engine {
     /// Starts whatever the present decision, the budgets and the work allow.
     pub(super) fn fill(&mut self, now: Timestamp) {
-        if self.paused || self.cancelled {
+        if self.paused || self.cancelled || self.waits_for_space() {
             return;
         }
         let Some(decision) = self.decision.take() else { return };

@@ -33,6 +33,10 @@ impl Engine {
             self.give_up_origin(origin, &failure);
             return;
         }
+        if failure.kind == ErrorKind::DiskFull {
+            self.on_full(now, &stream, failure);
+            return;
+        }
         if failure.kind == ErrorKind::Changed {
             self.on_changed(file);
             return;

@@ -13,6 +13,7 @@ mod file;
 mod lanes;
 mod mirrors;
 mod plan;
+mod space;
 mod transfer;
 mod waiting;
 mod watch;
@@ -21,6 +22,7 @@ mod watch;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::crowding::Crowding;
@@ -43,6 +45,7 @@ pub use event::{
 };
 use file::{Entry, State};
 pub use plan::ClusterUse;
+use space::Full;
 use waiting::Waiting;
 use watch::Recent;
 
@@ -152,6 +155,8 @@ pub struct Engine {
     totals: Totals,
     list_ended: bool,
     paused: bool,
+    /// The disk was full lately.
+    full: Option<Full>,
     cancelled: bool,
     /// [`Action::Done`] was given.
     over: bool,
@@ -201,6 +206,7 @@ impl Engine {
             totals: Totals::default(),
             list_ended: false,
             paused: false,
+            full: None,
             cancelled: false,
             over: false,
             actions: Vec::new(),
@@ -240,10 +246,12 @@ impl Engine {
             Event::Timeout => {
                 self.drop_stalled(now);
                 self.look_at_streams(now);
+                self.look_for_space(now);
             }
             Event::Pause => self.on_pause(now),
             Event::Resume => self.paused = false,
             Event::SetLimits(limits) => self.on_limits(limits),
+            Event::Space(free) => self.on_space(free),
             Event::Cancel => self.on_cancel(now),
         }
         self.wake_delayed(now);
@@ -267,7 +275,8 @@ impl Engine {
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
         let policy = self.policy.next_timeout().filter(|_| self.may_decide());
-        [watched, delayed, blocked, policy].into_iter().flatten().min()
+        let space = self.next_look_for_space().filter(|_| !self.over);
+        [watched, delayed, blocked, policy, space].into_iter().flatten().min()
     }
 
     /// What the run has done so far.
@@ -279,6 +288,11 @@ impl Engine {
             delivered: self.totals.delivered,
             ..self.totals
         }
+    }
+
+    /// How long a run waits for space on a full disk.
+    pub const fn disk_patience(&self) -> Duration {
+        self.config.disk_patience
     }
 
     /// The user's ceilings at present.

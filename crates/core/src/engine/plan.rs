@@ -233,7 +233,7 @@ impl Engine {
     pub(super) fn may_decide(&self) -> bool {
         let unfinished =
             !(self.waiting.is_empty() && self.active.is_empty() && self.delayed.is_empty());
-        unfinished && !self.paused && !self.cancelled
+        unfinished && !self.paused && !self.cancelled && !self.waits_for_space()
     }
 
     pub(super) fn decide_if_due(&mut self, now: Timestamp) {

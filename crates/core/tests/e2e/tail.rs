@@ -50,10 +50,10 @@ fn crawling(request: &RawRequest, piece: u64) -> Reply {
 }
 
 /// Downloads from `server` over `streams` streams; what its report says of retries.
-fn retries(server: &Scripted, streams: u32, config: EngineConfig) -> u64 {
+fn retries(server: &Scripted, streams: u32, config: &EngineConfig) -> u64 {
     let out = tempfile::tempdir().unwrap();
     let policy = Fixed::new(FixedConfig { concurrency: 1, parallelism: streams, pipelining: 1 });
-    let client = builder().engine(config).policy(policy).build().unwrap();
+    let client = builder().engine(*config).policy(policy).build().unwrap();
     let report = run(client.download([server.url("/f")]).into_dir(out.path()));
     assert!(report.is_complete(), "{:?}", report.files);
     assert!(std::fs::read(out.path().join("f")).unwrap() == content().bytes(0..SIZE));
@@ -68,7 +68,7 @@ fn a_stream_that_crawls_is_replaced() {
         _ => honest(request),
     })
     .unwrap();
-    assert_eq!(retries(&server, 4, engine()), 0, "nothing has failed");
+    assert_eq!(retries(&server, 4, &engine()), 0, "nothing has failed");
     let asked = server.requests();
     let start = |request: &RawRequest| head(request).0;
     let crawled = start(&asked[2]);
@@ -85,7 +85,7 @@ fn a_trickle_is_a_stall() {
     .unwrap();
     // 10 B/s of 125 B/s.
     let config = EngineConfig { stall_timeout: Duration::from_secs(1), ..engine() };
-    assert_eq!(retries(&server, 1, config), 1);
+    assert_eq!(retries(&server, 1, &config), 1);
     assert_eq!(server.requests().len(), 2);
     assert!(head(&server.requests()[1]).0 >= 5_000, "what had arrived was kept");
 }

@@ -79,6 +79,10 @@ pub(super) struct World {
     pub(super) fetches: Vec<(Timestamp, Fetch)>,
     pub(super) decisions: Vec<(Timestamp, Decision)>,
     pub(super) aborts: Vec<StreamId>,
+    /// What the file system says is free.
+    pub(super) free: Option<u64>,
+    /// When the disk was found full.
+    pub(super) full_since: Vec<Timestamp>,
     /// Limits that the engine told, by host.
     pub(super) told: BTreeMap<String, u32>,
     pub(super) done: bool,
@@ -116,6 +120,8 @@ impl World {
             fetches: Vec::new(),
             decisions: Vec::new(),
             aborts: Vec::new(),
+            free: None,
+            full_since: Vec::new(),
             told: BTreeMap::new(),
             done: false,
             coming: BTreeMap::new(),
@@ -349,6 +355,14 @@ impl World {
             }
             Action::GiveUp { file, failure } => self.end(file, Ending::GivenUp(failure)),
             Action::Decided(decision) => self.decisions.push((self.now, decision)),
+            Action::DiskFull { needed } => {
+                assert!(self.live.is_empty() && needed.0 > 0);
+                self.full_since.push(self.now);
+            }
+            Action::LookForSpace => {
+                let space = Event::Space(self.free.map(Bytes));
+                self.later(Duration::ZERO, Coming::Event(Box::new(space)));
+            }
             Action::Done => self.done = true,
         }
     }
