@@ -16,10 +16,14 @@
 //! | [`energy`] | what a policy may ask about joules |
 //! | [`ranges`] | which bytes of a file are done, in flight or missing |
 //! | [`limits`] | budgets per origin, overload back-off, retry delays |
+//! | [`rate`] | a limit on the rate of a run, shared fairly by its files |
+//! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
+//! | [`crowding`] | connections that are so many that they bring less than fewer did |
 //! | [`growth`] | how far lanes grow beyond the formulas |
 
 pub mod cluster;
 pub mod connections;
+pub mod crowding;
 pub mod energy;
 pub mod growth;
 pub mod limits;
@@ -27,6 +31,8 @@ pub mod link;
 pub mod params;
 pub mod policy;
 pub mod ranges;
+pub mod rate;
 pub mod sizes;
+pub mod tail;
 pub mod time;
 pub mod units;

@@ -59,11 +59,14 @@ impl RetryConfig {
     }
 }
 
-/// How many connections an origin bears. Overload halves it, quiet lets it grow slowly.
+/// How many connections an origin bears. Overload halves it, quiet lets it grow slowly: up to the
+/// number that was too many, and beyond that hardly ever.
 #[derive(Debug, Clone)]
 pub struct OriginBudget {
     ceiling: u32,
     allowed: u32,
+    /// So many were too many once.
+    too_many: Option<u32>,
     changed: Timestamp,
     blocked_until: Option<Timestamp>,
 }
@@ -75,16 +78,30 @@ const SAME_EVENT: Duration = Duration::from_secs(1);
 /// One more connection is tried after each such time without overload.
 const GROWTH_INTERVAL: Duration = Duration::from_secs(2);
 
+/// The number that was too many is tried again after such a time: what held it may have been another
+/// client.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
+
 impl OriginBudget {
     /// A budget of `ceiling` connections that has seen no overload.
     pub fn new(ceiling: u32) -> Self {
         let ceiling = ceiling.max(1);
-        Self { ceiling, allowed: ceiling, changed: Timestamp::START, blocked_until: None }
+        let (changed, blocked_until) = (Timestamp::START, None);
+        Self { ceiling, allowed: ceiling, too_many: None, changed, blocked_until }
+    }
+
+    /// The same for an origin of which an earlier run has learnt that `too_many` connections are too
+    /// many for it.
+    #[must_use]
+    pub fn remembering(mut self, too_many: u32) -> Self {
+        self.too_many = Some(too_many.max(2));
+        self.allowed = self.allowed.min(too_many.saturating_sub(1)).max(1);
+        self
     }
 
     /// Another ceiling from the user.
     pub fn set_ceiling(&mut self, ceiling: u32) {
-        let never_cut = self.allowed == self.ceiling;
+        let never_cut = self.too_many.is_none();
         self.ceiling = ceiling.max(1);
         self.allowed = if never_cut { self.ceiling } else { self.allowed.min(self.ceiling) };
     }
@@ -105,7 +122,21 @@ impl OriginBudget {
         if same_event || self.allowed == 1 {
             return false;
         }
+        self.too_many = Some(self.allowed.min(in_use).max(2));
         self.allowed = (self.allowed.min(in_use.max(1)) / 2).max(1);
+        self.changed = now;
+        true
+    }
+
+    /// `fewer` connections have brought more than those that are in use. Returns whether the budget
+    /// was cut.
+    pub fn on_crowd(&mut self, now: Timestamp, fewer: u32) -> bool {
+        let fewer = fewer.max(1);
+        if fewer >= self.allowed {
+            return false;
+        }
+        self.too_many = Some(fewer + 1);
+        self.allowed = fewer;
         self.changed = now;
         true
     }
@@ -128,13 +159,22 @@ impl OriginBudget {
     /// A response arrived without complaint. Grows a cut budget by one when it is time; returns
     /// whether it did.
     pub fn on_success(&mut self, now: Timestamp) -> bool {
-        let grows =
-            self.allowed < self.ceiling && now.saturating_since(self.changed) >= GROWTH_INTERVAL;
+        let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
+        let interval = if is_risk { FORGIVEN_AFTER } else { GROWTH_INTERVAL };
+        let grows = self.allowed < self.ceiling && now.saturating_since(self.changed) >= interval;
         if grows {
             self.allowed += 1;
             self.changed = now;
+            if is_risk {
+                self.too_many = Some(self.allowed + 1);
+            }
         }
         grows
+    }
+
+    /// How many connections were too many, as far as that was seen.
+    pub const fn too_many(&self) -> Option<u32> {
+        self.too_many
     }
 
     /// When [`allowed`](Self::allowed) rises from zero again.
@@ -165,6 +205,31 @@ mod tests {
         assert_eq!(budget.allowed(at(3000)), 10);
         budget.on_success(at(4600));
         assert_eq!(budget.allowed(at(4600)), 11);
+    }
+
+    #[test]
+    fn what_was_too_many_is_not_tried_again_soon() {
+        let mut budget = OriginBudget::new(64);
+        budget.on_overload(at(0), 12, None);
+        assert_eq!((budget.capacity(), budget.too_many()), (6, Some(12)));
+        for second in 1..60 {
+            budget.on_success(at(second * 1000));
+        }
+        assert_eq!(budget.capacity(), 11, "one less than what was too many");
+        budget.on_success(at(110_000));
+        assert_eq!((budget.capacity(), budget.too_many()), (12, Some(13)), "a minute later");
+        let again = OriginBudget::new(64).remembering(12);
+        assert_eq!((again.capacity(), again.too_many()), (11, Some(12)));
+        assert_eq!(OriginBudget::new(4).remembering(12).capacity(), 4);
+    }
+
+    #[test]
+    fn a_crowd_is_cut_to_what_brought_more() {
+        let mut budget = OriginBudget::new(64);
+        assert!(budget.on_crowd(at(0), 4));
+        assert!(!budget.on_crowd(at(10), 6), "there are fewer already");
+        assert!(!budget.on_success(at(3000)) && budget.capacity() == 4);
+        assert!(budget.on_success(at(60_000)) && budget.capacity() == 5);
     }
 
     #[test]

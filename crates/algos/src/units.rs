@@ -131,6 +131,11 @@ impl BitRate {
         Self::from_bps(mbps * 1e6)
     }
 
+    /// `kbps` kilobits (10^3 bits) per second.
+    pub const fn from_kbps(kbps: u32) -> Self {
+        Self(kbps as f64 * 1e3)
+    }
+
     /// Bits per second.
     pub const fn bps(self) -> f64 {
         self.0
@@ -142,11 +147,26 @@ impl BitRate {
     }
 }
 
+impl Add for BitRate {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self::from_bps(self.0 + other.0)
+    }
+}
+
 impl Mul<Duration> for BitRate {
     type Output = Bytes;
     /// The bytes that this rate moves in `time`, to the nearest byte.
     fn mul(self, time: Duration) -> Bytes {
         Bytes((self.0 * time.as_secs_f64() / 8.0).round() as u64)
+    }
+}
+
+impl Div for BitRate {
+    type Output = f64;
+    /// How often `other` fits into this rate; 0 when `other` is zero.
+    fn div(self, other: Self) -> f64 {
+        if other.0 > 0.0 { self.0 / other.0 } else { 0.0 }
     }
 }
 

@@ -162,6 +162,9 @@ pub(crate) struct TargetArgs {
     /// How room for a file is made before its bytes come.
     #[arg(long, value_name = "HOW", default_value = "none")]
     pub(crate) file_allocation: FileAllocation,
+    /// Wait so long for space on a full disk; 0 = fail at once.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::time_or_none)]
+    pub(crate) disk_wait: Duration,
     /// Wait until each finished file is on the disk.
     #[arg(long)]
     pub(crate) fsync: bool,
@@ -207,6 +210,10 @@ pub(crate) struct TuningArgs {
     /// One connection to each origin: `-x 1`.
     #[arg(long)]
     pub(crate) polite: bool,
+    /// Bytes of files come no faster than RATE together, in bit/s: `500K`, `20M`; files share it
+    /// evenly.
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub(crate) limit_rate: Option<BitRate>,
     /// The link's bandwidth, if you know it: a hint in bit/s, e.g. `50M` or `1G`.
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub(crate) bandwidth: Option<BitRate>,
@@ -267,6 +274,9 @@ pub(crate) struct RetryArgs {
     /// A stream that brings nothing for so long has failed: seconds, or e.g. `2m`.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub(crate) timeout: Duration,
+    /// A stream that brings less than RATE over --timeout has failed, in bit/s; 0 = none is too slow.
+    #[arg(long, value_name = "RATE", default_value = "1K", value_parser = values::rate_or_none)]
+    pub(crate) min_speed: BitRate,
     /// How long opening a connection may take.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time)]
     pub(crate) connect_timeout: Duration,

@@ -62,6 +62,10 @@ impl Output {
                 Err(error) => Some(JsonEnd::Failed(error)),
             };
         }
+        if let RunEvent::Waiting(waiting) = event {
+            tracing::warn!("{}", waiting.reason);
+            self.say(&waiting.reason);
+        }
         if let Some(line) = describe(event) {
             tracing::info!("{line}");
             if self.verbose {

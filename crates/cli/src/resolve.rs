@@ -17,7 +17,7 @@ use pelton_core::engine::{EngineConfig, UserLimits};
 use pelton_core::{ClientBuilder, Input, Result};
 use url::Url;
 
-use crate::args::{HttpArgs, InputArgs, PolicyName, RetryArgs, TuningArgs, WalkArgs};
+use crate::args::{HttpArgs, InputArgs, PolicyName, RetryArgs, TargetArgs, TuningArgs, WalkArgs};
 use crate::exit;
 use crate::exit::usage;
 
@@ -192,7 +192,7 @@ fn tls(http: &HttpArgs) -> Result<TlsOptions> {
 }
 
 /// Ceilings, hints and retries.
-pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) -> EngineConfig {
+pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, target: &TargetArgs) -> EngineConfig {
     let defaults = RetryConfig::default();
     let lanes = tuning.max_concurrent_downloads.map(Into::into);
     let per_origin = if tuning.polite { 1 } else { tuning.max_connection_per_server.get() };
@@ -209,6 +209,7 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
             max_connections_per_origin: per_origin,
             max_connections: tuning.max_total_connections.get(),
             split_floor: tuning.min_split_size,
+            max_rate: tuning.limit_rate,
         },
         link: LinkConfig {
             bandwidth_hint: tuning.bandwidth,
@@ -222,7 +223,9 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
             ..defaults
         },
         stall_timeout: retry.timeout,
-        overwrite,
+        min_rate: retry.min_speed,
+        disk_patience: target.disk_wait,
+        overwrite: target.overwrite,
         // Clients that failed together must not return together: each run has its own seed.
         seed: RandomState::new().build_hasher().finish(),
         ..EngineConfig::default()

@@ -51,6 +51,11 @@ pub(crate) fn rate(text: &str) -> Result<BitRate, String> {
     Ok(BitRate::from_bps(number * factor))
 }
 
+/// The same, or 0.
+pub(crate) fn rate_or_none(text: &str) -> Result<BitRate, String> {
+    if text == "0" { Ok(BitRate::ZERO) } else { rate(text) }
+}
+
 /// Splits a trailing letter off, in upper case.
 fn suffix(text: &str) -> Option<(&str, char)> {
     let (at, last) = text.char_indices().last()?;
@@ -71,6 +76,11 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
         "a time is a number of seconds, or one with its unit: 30, 1.5, 250ms, 2m".to_owned()
     })?;
     if time.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(time) }
+}
+
+/// The same, or 0.
+pub(crate) fn time_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { time(text) }
 }
 
 /// Headers that frame a request, or say which bytes it wants.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pelton_algos::units::Joules;
 use tokio::sync::{mpsc, oneshot};
@@ -284,6 +285,10 @@ impl Download {
         };
         let mut config = self.settings.engine;
         config.limits = sink::bounded(config.limits, &*sink);
+        if !sink.takes_any_order() {
+            // A stream has taken an unknown part of what it could not take.
+            config.disk_patience = Duration::ZERO;
+        }
         let metering = (self.settings.meter)();
         let engine = Engine::new(config, (self.settings.policy)())
             .with_energy_model((self.settings.model)());
@@ -304,13 +309,13 @@ impl IntoFuture for Download {
     }
 }
 
-/// Ends when the caller cancels or is gone. Other commands are put aside: they hold for the run.
-async fn cancelled(commands: &mut mpsc::UnboundedReceiver<Command>, put_aside: &mut Vec<Command>) {
+/// Ends when the caller cancels or is gone. What else it says is put into `early`.
+async fn cancelled(commands: &mut mpsc::UnboundedReceiver<Command>, early: &mut Vec<Command>) {
     while let Some(command) = commands.recv().await {
         if matches!(command, Command::Cancel) {
             return;
         }
-        put_aside.push(command);
+        early.push(command);
     }
 }
 

@@ -65,7 +65,7 @@ struct Run {
 type Served = (FileId, crate::connection::ConnectionId, crate::connection::Protocol);
 
 impl Driver {
-    /// Downloads the files of `found` to the end, and first obeys what was asked `early`.
+    /// Downloads what was `found` to the end. `early` commands came while it was looked for.
     pub(crate) async fn run(self, found: Walked, early: Vec<Command>) -> Report {
         let cpu = ProcessCpu;
         let mut run = Run {
@@ -78,6 +78,7 @@ impl Driver {
             over: false,
             driver: self,
         };
+        run.driver.http.set_rate(run.driver.engine.user_limits().max_rate);
         run.read_meter();
         for command in early {
             run.obey(Some(command));
@@ -141,6 +142,7 @@ impl Run {
             Some(Command::Resume) => self.handle(Event::Resume),
             Some(Command::SetLimits(limits)) => {
                 let limits = sink::bounded(limits, &*self.driver.sink);
+                self.driver.http.set_rate(limits.max_rate);
                 self.handle(Event::SetLimits(limits));
             }
             Some(Command::Cancel) | None => {
@@ -227,6 +229,15 @@ impl Run {
             Action::Decided(decision) => {
                 let gauges = self.gauges();
                 self.driver.recorder.decided(now, &decision, &self.driver.engine, gauges);
+            }
+            Action::DiskFull { needed } => {
+                let patience = self.driver.engine.disk_patience();
+                let space = self.driver.sink.space();
+                self.driver.recorder.disk_full(now, space.as_ref(), needed, patience);
+            }
+            Action::LookForSpace => {
+                let free = self.driver.sink.space().map(|space| space.free);
+                self.driver.mailbox.put(Event::Space(free));
             }
             Action::Done => self.over = true,
         }

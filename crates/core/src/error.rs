@@ -19,6 +19,9 @@ pub enum ErrorKind {
     Tls,
     /// Nothing arrived for too long. Retried.
     Timeout,
+    /// The peer reset the connection: servers and firewalls do that to who asks for too much. Retried
+    /// from where it ended, with fewer connections.
+    Reset,
     /// The connection ended before the body did. Retried from where it ended.
     ShortBody,
     /// The peer broke HTTP: a malformed response or a Content-Range that was not asked for. Retried.
@@ -61,6 +64,7 @@ impl ErrorKind {
             Self::Resolve
                 | Self::Connect
                 | Self::Timeout
+                | Self::Reset
                 | Self::ShortBody
                 | Self::Protocol
                 | Self::Changed
@@ -71,7 +75,7 @@ impl ErrorKind {
 
     /// Whether it says that the origin has more load than it takes.
     pub const fn is_overload(self) -> bool {
-        matches!(self, Self::Connect | Self::Timeout | Self::Overloaded)
+        matches!(self, Self::Connect | Self::Timeout | Self::Reset | Self::Overloaded)
     }
 
     /// The process exit code for a run whose only failures are of this kind.
@@ -83,6 +87,7 @@ impl ErrorKind {
             | Self::Connect
             | Self::Tls
             | Self::Timeout
+            | Self::Reset
             | Self::ShortBody
             | Self::Protocol => 6,
             Self::Changed | Self::CannotResume => 8,
@@ -107,6 +112,7 @@ impl ErrorKind {
             Self::Connect => "connect",
             Self::Tls => "tls",
             Self::Timeout => "timeout",
+            Self::Reset => "reset",
             Self::ShortBody => "short_body",
             Self::Protocol => "protocol",
             Self::Changed => "changed",

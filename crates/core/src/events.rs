@@ -24,8 +24,23 @@ pub enum RunEvent {
     File(FileReport),
     /// How far the run is; at most four a second.
     Progress(Progress),
+    /// Nothing moves until something outside has changed.
+    Waiting(Waiting),
     /// Everything is over.
     Summary(Summary),
+}
+
+/// Nothing moves until something outside has changed: the disk is full.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Waiting {
+    /// Since the run began, seconds.
+    pub at_s: f64,
+    /// Bytes still to come, as far as known.
+    pub bytes_needed: u64,
+    /// Bytes that are free, where that can be known. A quota may allow fewer.
+    pub bytes_free: Option<u64>,
+    /// For what, and for how long.
+    pub reason: String,
 }
 
 /// The link as it is believed to be.

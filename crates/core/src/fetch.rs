@@ -52,6 +52,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         return Ok(Outcome::NotModified);
     }
     let mut response = context.http.get(&request).await?;
+    context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
     (context.served_by)(response.connection, response.protocol);
     let head = match judge(fetch, &response)? {
         Verdict::Go(head) => head,

@@ -13,8 +13,9 @@ use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{ClusterUse, Engine, Failure, FileId};
 use crate::events::{
     ActiveFile, AllocationReport, ClusterCost, ClusterReport, DecisionMade, ErrorReport,
-    FileReport, FileStart, LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
+    FileReport, FileStart, LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary, Waiting,
 };
+use crate::sink::Space;
 use crate::{Error, ErrorKind};
 
 /// Files in transfer that a progress event names.
@@ -177,6 +178,29 @@ impl Recorder {
         };
         (self.tell)(RunEvent::File(report.clone()));
         self.files.push(report);
+    }
+
+    /// The disk is full, and the run waits for space.
+    pub(crate) fn disk_full(
+        &self,
+        now: Timestamp,
+        space: Option<&Space>,
+        needed: Bytes,
+        patience: Duration,
+    ) {
+        let place = space.map_or_else(String::new, |space| {
+            format!(" on {} ({} free)", space.mount.display(), space.free)
+        });
+        let reason = format!(
+            "no space left{place}, and {needed} are still to come: waiting up to {} s for more",
+            patience.as_secs_f64()
+        );
+        (self.tell)(RunEvent::Waiting(Waiting {
+            at_s: seconds(now),
+            bytes_needed: needed.0,
+            bytes_free: space.map(|space| space.free.0),
+            reason,
+        }));
     }
 
     /// A listing could not be read: what it names is not in the list.

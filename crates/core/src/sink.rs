@@ -1,15 +1,19 @@
 //! Where bytes go: positioned writes to `NAME.part`, renamed only when complete.
 
 mod directory;
+#[cfg_attr(not(unix), path = "sink/space_elsewhere.rs")]
+mod space;
 mod stream;
 
 use std::fs::File;
 use std::io::{self, ErrorKind as IoKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use directory::{Allocation, DirectoryOptions, DirectorySink};
 pub use stream::StreamSink;
+
+use pelton_algos::units::Bytes;
 
 use crate::catalog::{Digest, FileSpec};
 use crate::engine::{Opened, Resumable, UserLimits};
@@ -21,11 +25,25 @@ pub trait Sink: Send {
     /// when the answer is [`Opened::Verified`] or [`Opened::Failed`].
     fn open(&mut self, spec: &FileSpec) -> (Opened, Box<dyn Output>);
 
+    /// How much space there is for bytes, where that can be known.
+    fn space(&self) -> Option<Space> {
+        None
+    }
+
     /// Whether bytes may come in any order. If not, files come one after the other over one stream
     /// each.
     fn takes_any_order(&self) -> bool {
         true
     }
+}
+
+/// What is free where files go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Space {
+    /// Where the file system is mounted.
+    pub mount: PathBuf,
+    /// Bytes that this user may write. A quota may allow fewer.
+    pub free: Bytes,
 }
 
 /// `limits` as far as `sink` bears them.
@@ -99,13 +117,15 @@ fn checksum_failure(url: &str, expected: &Digest, actual: &Digest) -> Error {
 }
 
 /// A failed file operation as an error that says what to do.
-pub(crate) fn io_failure(path: &Path, what: &str, error: io::Error) -> Error {
-    let path = path.display();
+pub(crate) fn io_failure(at: &Path, what: &str, error: io::Error) -> Error {
+    let path = at.display();
     match error.kind() {
         IoKind::StorageFull | IoKind::QuotaExceeded => {
+            let mount = space::mount_of(at).map(|mount| format!(" on {}", mount.display()));
+            let mount = mount.unwrap_or_default();
             let message =
-                format!("{path}: no space left; free some and run the same command again");
-            Error::new(ErrorKind::DiskFull, message)
+                format!("{path}: no space left{mount}; free some and run the same command again");
+            Error::new(ErrorKind::DiskFull, message).with_source(error)
         }
         _ => Error::new(ErrorKind::FileIo, format!("{path} {what}")).with_source(error),
     }

@@ -9,6 +9,8 @@ use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Empty;
+use pelton_algos::ranges::StreamId;
+use pelton_algos::units::BitRate;
 use tokio::time::Instant;
 use url::Url;
 
@@ -18,6 +20,7 @@ use super::credentials;
 use super::failure;
 use super::open::{NoBody, Opener};
 use super::origin::{Origin, shown, without_userinfo};
+use super::pace::Pace;
 use super::pool::OriginSet;
 use super::redirect::Redirects;
 use super::response::GetResponse;
@@ -67,6 +70,7 @@ struct Shared {
     opener: Rc<Opener>,
     sets: RefCell<HashMap<Origin, Rc<OriginSet>>>,
     scratch: Scratch,
+    pace: Pace,
 }
 
 impl Http {
@@ -81,9 +85,10 @@ impl Http {
     ) -> Result<Self> {
         let config = Rc::new(config);
         let telemetry = Rc::new(Telemetry::new(observer));
-        let opener = Rc::new(Opener::new(connector, Rc::clone(&config), telemetry)?);
-        let shared =
-            Shared { config, opener, sets: RefCell::default(), scratch: Scratch::default() };
+        let pace = Pace::default();
+        let opener = Opener::new(connector, Rc::clone(&config), telemetry, pace.clone())?;
+        let (sets, scratch) = (RefCell::default(), Scratch::default());
+        let shared = Shared { config, opener: Rc::new(opener), sets, scratch, pace };
         Ok(Self { shared: Rc::new(shared) })
     }
 
@@ -149,6 +154,18 @@ impl Http {
         if let Some(set) = self.shared.sets.borrow().get(origin) {
             set.close_idle();
         }
+    }
+
+    /// Bodies come no faster than this together from now on; `None` is no limit. It binds those of
+    /// files, not listings.
+    pub fn set_rate(&self, rate: Option<BitRate>) {
+        self.shared.pace.set_rate(rate);
+    }
+
+    /// Lets the body of `response` share the limit, as that of `stream` of the file of this number:
+    /// files have equal parts, and in each its streams.
+    pub(crate) fn share(&self, response: &mut GetResponse, file: u64, stream: StreamId) {
+        response.paced(self.shared.pace.share(file, stream));
     }
 
     /// What all connections did so far.

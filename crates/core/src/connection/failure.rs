@@ -51,6 +51,11 @@ pub(super) fn short_body(url: &Url, failure: impl Into<SendFailure>) -> Error {
 
 fn broken(url: &Url, failure: SendFailure, ended: &str) -> Error {
     let garbled = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
+    let reset = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionReset;
+    if transport_error(&failure).is_some_and(reset) {
+        let message = format!("{}: the server reset the connection", shown(url));
+        return Error::new(ErrorKind::Reset, message).with_source(failure);
+    }
     let is_no_http = matches!(&failure, SendFailure::Http2(error) if error.is_parse());
     let (kind, why) = if is_no_http || transport_error(&failure).is_some_and(garbled) {
         (ErrorKind::Protocol, "what the server sent is malformed")

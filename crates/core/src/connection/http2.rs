@@ -18,6 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::open::NoBody;
+use super::pace::Share;
 use super::scratch::{Came, Piece, Scratch};
 
 /// What one stream may have in flight: the bandwidth-delay product of 1 Gbit/s at 33 ms.
@@ -38,15 +39,20 @@ const BURST: usize = 64 * 1024;
 pub(super) type Http2<F> = (SendRequest<NoBody>, Rc<Cell<usize>>, F);
 
 /// Begins to speak HTTP/2 over `stream`.
+///
+/// What may be in flight is `window` at most, where it is given: the body's reader is limited, and
+/// what a server sends before that waits in memory.
 pub(super) async fn connect<S>(
     stream: S,
+    window: Option<u64>,
 ) -> hyper::Result<Http2<impl Future<Output = ()> + 'static>>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
+    let within = |most: u32| window.map_or(most, |window| window.min(most.into()) as u32);
     let (sender, mut connection) = Builder::new(LocalExecutor)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(within(STREAM_WINDOW))
+        .initial_connection_window_size(within(CONNECTION_WINDOW))
         .max_frame_size(FRAME)
         .initial_max_send_streams(INITIAL_STREAMS)
         .handshake(TokioIo::new(Bursts { io: stream, left: BURST }))
@@ -101,13 +107,15 @@ impl Http2Body {
     pub(super) async fn piece<R>(
         &mut self,
         scratch: &Scratch,
+        share: &Share,
         take: impl FnOnce(Piece<'_>) -> R,
     ) -> hyper::Result<Option<R>> {
-        let gathered = poll_fn(|cx| scratch.poll_gather(usize::MAX, |to| self.poll_read(cx, to)));
-        match gathered.await? {
-            0 => Ok(None),
-            length => Ok(scratch.hand_over(Came::Buffer(length), take)),
-        }
+        let gathered = poll_fn(|cx| {
+            share.poll_read(cx, |cx, most| scratch.poll_gather(most, |to| self.poll_read(cx, to)))
+        });
+        let length = gathered.await?;
+        share.spend(length);
+        Ok(if length == 0 { None } else { scratch.hand_over(Came::Buffer(length), take) })
     }
 
     /// Reads of one frame; nothing at the end.

@@ -14,6 +14,7 @@ mod http2;
 mod netrc;
 mod open;
 mod origin;
+mod pace;
 mod pool;
 mod proxy;
 mod redirect;

@@ -17,10 +17,11 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
 use super::config::{HttpConfig, ProtocolChoice};
-use super::connector::Connector;
+use super::connector::{Connected, Connector};
 use super::http1::{Duplex, Http1, Http1Body};
 use super::http2::{self, Http2Body};
 use super::origin::{Origin, Scheme};
+use super::pace::Pace;
 use super::proxy::{self, Route, Router};
 use super::socks;
 use super::telemetry::{Protocol, Telemetry};
@@ -121,6 +122,7 @@ pub(super) struct Opener {
     router: Router,
     tls: OnceCell<Arc<ClientConfig>>,
     telemetry: Rc<Telemetry>,
+    pace: Pace,
 }
 
 impl Opener {
@@ -130,9 +132,10 @@ impl Opener {
         connector: Arc<dyn Connector>,
         config: Rc<HttpConfig>,
         telemetry: Rc<Telemetry>,
+        pace: Pace,
     ) -> Result<Self> {
         let router = Router::new(&config.proxies)?;
-        let opener = Self { connector, config, router, tls: OnceCell::new(), telemetry };
+        let opener = Self { connector, config, router, tls: OnceCell::new(), telemetry, pace };
         // Loading the platform's authorities takes time that a run over http need not spend; a file
         // that the user named is checked before anything else happens.
         if opener.config.tls.extra_ca.is_some() || opener.config.tls.client_certificate.is_some() {
@@ -173,10 +176,10 @@ impl Opener {
         let start = Instant::now();
         let (wire, rtt) = self.reach(origin, route).await?;
         let (protocol, sender, capacity, driver) = match origin.scheme {
-            Scheme::Https => self.over_tls(wire, origin).await?,
+            Scheme::Https => self.over_tls(wire, origin, rtt).await?,
             Scheme::Http if self.config.protocol == ProtocolChoice::Http2PriorKnowledge => {
                 let buffered = BufReader::with_capacity(HTTP2_READ_BUFFER, wire);
-                http2(buffered, origin).await?
+                http2(buffered, origin, self.pace.window(rtt)).await?
             }
             Scheme::Http => http1(wire),
         };
@@ -193,8 +196,9 @@ impl Opener {
                 .await
                 .map_err(|error| error.prefixed(&format!("{origin}: proxy")))?,
         };
-        let rtt = connected.rtt;
-        let mut wire = Wire::new(connected.io, rtt, origin.clone(), Rc::clone(&self.telemetry));
+        let Connected { io, rtt } = connected;
+        let (telemetry, pace) = (Rc::clone(&self.telemetry), self.pace.clone());
+        let mut wire = Wire::new(io, rtt, origin.clone(), telemetry, pace);
         match route {
             Route::Http { authorization, .. } if !self.is_forwarded(origin, route) => {
                 proxy::tunnel(&mut wire, origin, authorization.as_ref()).await?;
@@ -207,7 +211,12 @@ impl Opener {
         Ok((wire, rtt))
     }
 
-    async fn over_tls(&self, wire: Wire, origin: &Origin) -> Result<Handshaken> {
+    async fn over_tls(
+        &self,
+        wire: Wire,
+        origin: &Origin,
+        rtt: Option<Duration>,
+    ) -> Result<Handshaken> {
         let name = ServerName::try_from(origin.host.to_string()).map_err(|error| {
             let message = format!("{origin}: the host is no name that a certificate can have");
             Error::new(ErrorKind::Tls, message).with_source(error)
@@ -215,14 +224,15 @@ impl Opener {
         let stream = TlsStream::connect(self.tls_config()?, name, wire)
             .await
             .map_err(|error| tls::handshake_failure(origin, error))?;
+        let window = self.pace.window(rtt);
         let picked_http2 = stream.alpn_protocol() == Some(tls::ALPN_HTTP2);
         match self.config.protocol {
             ProtocolChoice::Http2 if !picked_http2 => {
                 let message = format!("{origin}: the server does not offer HTTP/2");
                 Err(Error::new(ErrorKind::Tls, message))
             }
-            ProtocolChoice::Http2PriorKnowledge => http2(stream, origin).await,
-            _ if picked_http2 => http2(stream, origin).await,
+            ProtocolChoice::Http2PriorKnowledge => http2(stream, origin, window).await,
+            _ if picked_http2 => http2(stream, origin, window).await,
             _ => Ok(http1(stream)),
         }
     }
@@ -245,11 +255,11 @@ fn http1(stream: impl Duplex + 'static) -> Handshaken {
     (Protocol::Http11, Sender::Http1(connection), Rc::new(Cell::new(1)), driver)
 }
 
-async fn http2<S>(stream: S, origin: &Origin) -> Result<Handshaken>
+async fn http2<S>(stream: S, origin: &Origin, window: Option<u64>) -> Result<Handshaken>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let connected = http2::connect(stream).await;
+    let connected = http2::connect(stream, window).await;
     let (sender, capacity, driver) = connected.map_err(|error| handshake_failure(origin, error))?;
     Ok((Protocol::Http2, Sender::Http2(sender), capacity, Box::pin(driver)))
 }

@@ -8,6 +8,7 @@ use url::Url;
 use super::failure;
 use super::open::Body;
 use super::origin::Origin;
+use super::pace::Share;
 use super::pool::Lease;
 use super::scratch::{Piece, Scratch};
 use super::telemetry::{ConnectionId, Protocol};
@@ -35,6 +36,7 @@ pub struct GetResponse {
     body: Option<Body>,
     lease: Option<Lease>,
     scratch: Scratch,
+    share: Share,
 }
 
 impl GetResponse {
@@ -59,7 +61,13 @@ impl GetResponse {
             response_time,
             lease: Some(lease),
             scratch,
+            share: Share::default(),
         }
+    }
+
+    /// Its body is read as fast as `share` allows.
+    pub(super) fn paced(&mut self, share: Share) {
+        self.share = share;
     }
 
     /// Gives the next piece of the body to `take` and tells what that said, or `None` at the end of
@@ -86,12 +94,12 @@ impl GetResponse {
         let (taken, is_at_end) = match &mut self.body {
             None => return Ok(None),
             Some(Body::Http1(body)) => {
-                let piece = body.piece(&self.scratch, room, take).await;
+                let piece = body.piece(&self.scratch, &self.share, room, take).await;
                 let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
                 (taken, body.is_at_end())
             }
             Some(Body::Http2(body)) => {
-                let piece = body.piece(&self.scratch, take).await;
+                let piece = body.piece(&self.scratch, &self.share, take).await;
                 let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
                 (taken, body.is_at_end())
             }

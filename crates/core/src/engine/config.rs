@@ -6,10 +6,13 @@ use pelton_algos::cluster::ClusterConfig;
 use pelton_algos::limits::RetryConfig;
 use pelton_algos::link::LinkConfig;
 use pelton_algos::params::DEFAULT_CONNECTIONS;
-use pelton_algos::units::Bytes;
+use pelton_algos::units::{BitRate, Bytes};
+
+/// No link of today is as slow, and a server that sends a byte now and then is: 125 B/s.
+const MIN_RATE: BitRate = BitRate::from_kbps(1);
 
 /// Ceilings that the user sets. They bind every policy; zero counts as one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UserLimits {
     /// Files in transfer at once (`-j`).
     pub max_files: Option<u32>,
@@ -21,6 +24,8 @@ pub struct UserLimits {
     pub max_connections: u32,
     /// No range stream is made for fewer bytes (`-k`); without it, two stream windows.
     pub split_floor: Option<Bytes>,
+    /// Bytes of bodies come no faster than this, over all files together; files share it evenly.
+    pub max_rate: Option<BitRate>,
 }
 
 impl Default for UserLimits {
@@ -31,6 +36,7 @@ impl Default for UserLimits {
             max_connections_per_origin: DEFAULT_CONNECTIONS,
             max_connections: 2 * DEFAULT_CONNECTIONS,
             split_floor: None,
+            max_rate: None,
         }
     }
 }
@@ -44,6 +50,7 @@ impl UserLimits {
             max_connections_per_origin: self.max_connections_per_origin.max(1),
             max_connections: self.max_connections.max(1),
             split_floor: self.split_floor,
+            max_rate: self.max_rate.filter(|rate| *rate > BitRate::ZERO),
         }
     }
 }
@@ -61,6 +68,10 @@ pub struct EngineConfig {
     pub retry: RetryConfig,
     /// A stream that brings nothing for this long has failed.
     pub stall_timeout: Duration,
+    /// So has one that brings less than this over that time.
+    pub min_rate: BitRate,
+    /// A run whose disk is full waits so long for space; zero fails the file at once.
+    pub disk_patience: Duration,
     /// Replace an existing file that differs.
     pub overwrite: bool,
     /// The seed of the retry jitter.
@@ -75,6 +86,8 @@ impl Default for EngineConfig {
             clusters: ClusterConfig::default(),
             retry: RetryConfig::default(),
             stall_timeout: Duration::from_secs(30),
+            min_rate: MIN_RATE,
+            disk_patience: Duration::from_secs(60),
             overwrite: false,
             seed: 0,
         }

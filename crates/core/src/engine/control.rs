@@ -22,7 +22,7 @@ impl Engine {
 
     /// Aborts streams beyond ceilings that were lowered, the newest first. Those whose bytes could
     /// not be kept go on to their end.
-    fn shed_streams(&mut self) {
+    pub(super) fn shed_streams(&mut self) {
         let limits = self.config.limits;
         let newest_first: Vec<(StreamId, Stream)> =
             self.streams.iter().rev().map(|(id, stream)| (*id, *stream)).collect();
@@ -32,13 +32,14 @@ impl Engine {
             let of_file = limits.max_streams_per_file.unwrap_or(u32::MAX);
             let beyond = entry.ranges.streams() as u32 > of_file
                 || !origin.multiplexes
-                    && (origin.streams > limits.max_connections_per_origin
+                    && (origin.streams > origin.budget.capacity()
                         || self.connections_in_use() > limits.max_connections);
             if beyond && entry.takes_ranges {
                 self.abort(id);
             }
         }
     }
+
     pub(super) fn on_pause(&mut self, now: Timestamp) {
         self.paused = true;
         self.abort_all();
@@ -47,6 +48,7 @@ impl Engine {
 
     pub(super) fn on_cancel(&mut self, now: Timestamp) {
         self.cancelled = true;
+        self.full = None;
         self.abort_all();
         self.link.on_idle(now);
         let begun = self.active.iter().copied().chain(self.delayed.iter().map(|(_, file)| *file));
@@ -56,7 +58,7 @@ impl Engine {
         }
     }
 
-    fn abort_all(&mut self) {
+    pub(super) fn abort_all(&mut self) {
         let streams: Vec<StreamId> = self.streams.keys().copied().collect();
         for stream in streams {
             self.abort(stream);

@@ -5,16 +5,18 @@ use pelton_algos::growth::LaneGrowth;
 use pelton_algos::params::Allocation;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
+use pelton_algos::tail::look_interval;
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Fetch, FileId};
 use super::file::{OpenedAs, State};
+use super::watch::Recent;
 use super::{Engine, Stream};
 
 impl Engine {
     /// Starts whatever the present decision, the budgets and the work allow.
     pub(super) fn fill(&mut self, now: Timestamp) {
-        if self.paused || self.cancelled {
+        if self.paused || self.cancelled || self.waits_for_space() {
             return;
         }
         let Some(decision) = self.decision.take() else { return };
@@ -258,9 +260,11 @@ impl Engine {
         let (origin, attempt) = (entry.origin, entry.attempt);
         self.note_activity(now);
         self.stall_check.get_or_insert(now + self.config.stall_timeout);
+        let interval = look_interval(self.link.estimate().rtt);
+        self.next_look.get_or_insert(now + interval);
         self.streams.insert(
             stream,
-            Stream { file, origin, attempt, whole, has_head: false, last_activity: now },
+            Stream { file, origin, attempt, whole, has_head: false, recent: Recent::starting(now) },
         );
         self.origin(origin).streams += 1;
         self.note_streams(file);

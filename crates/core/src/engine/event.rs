@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::{ByteRange, StreamId};
-use pelton_algos::units::Joules;
+use pelton_algos::units::{Bytes, Joules};
 use url::Url;
 
 use super::UserLimits;
@@ -201,6 +201,8 @@ pub enum Event {
     Resume,
     /// Other ceilings from now on.
     SetLimits(UserLimits),
+    /// The answer to [`Action::LookForSpace`]: bytes that are free, where that can be known.
+    Space(Option<Bytes>),
     /// Stop for good.
     Cancel,
 }
@@ -291,6 +293,13 @@ pub enum Action {
     },
     /// A decision was made.
     Decided(Decision),
+    /// The disk is full: nothing moves until there is space.
+    DiskFull {
+        /// Bytes still to come.
+        needed: Bytes,
+    },
+    /// See how much space there is; answer with [`Event::Space`].
+    LookForSpace,
     /// Nothing is left to do.
     Done,
 }

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Failure, FileId};
 use super::file::State;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
-use crate::connection::shown;
 
 /// An overloaded server is asked more patiently than a failing one, and so is one that was there.
 const OVERLOAD_PATIENCE: u32 = 4;
@@ -33,6 +31,10 @@ impl Engine {
             && self.fails_whole_origin(origin, failure.kind)
         {
             self.give_up_origin(origin, &failure);
+            return;
+        }
+        if failure.kind == ErrorKind::DiskFull {
+            self.on_full(now, &stream, failure);
             return;
         }
         if failure.kind == ErrorKind::Changed {
@@ -171,30 +173,5 @@ impl Engine {
         self.end_file(file);
         self.totals.failed += 1;
         self.actions.push(Action::GiveUp { file, failure });
-    }
-
-    /// Streams that brought nothing for too long have failed.
-    pub(super) fn drop_stalled(&mut self, now: Timestamp) {
-        let limit = self.config.stall_timeout;
-        if self.stall_check.is_none_or(|at| now < at) {
-            return;
-        }
-        let stalled: Vec<(StreamId, Stream)> = self
-            .streams
-            .iter()
-            .filter(|(_, s)| now.saturating_since(s.last_activity) >= limit)
-            .map(|(id, s)| (*id, *s))
-            .collect();
-        for (id, stream) in stalled {
-            // The failure of another one may have ended its file.
-            if !self.streams.contains_key(&id) {
-                continue;
-            }
-            self.abort(id);
-            let url = shown(self.files[stream.file.index()].url());
-            let message = format!("{url}: nothing arrived for {} s", limit.as_secs());
-            self.on_failure(now, stream, Failure::new(ErrorKind::Timeout, message));
-        }
-        self.stall_check = self.streams.values().map(|s| s.last_activity + limit).min();
     }
 }

@@ -14,15 +14,19 @@ mod file;
 mod lanes;
 mod mirrors;
 mod plan;
+mod space;
 mod transfer;
 mod waiting;
+mod watch;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use pelton_algos::cluster::{Boundaries, SizeClass};
+use pelton_algos::crowding::Crowding;
 use pelton_algos::energy::{ConstantPower, EnergyModel};
 use pelton_algos::growth::{LaneGrowth, Response};
 use pelton_algos::limits::{Jitter, OriginBudget};
@@ -31,6 +35,7 @@ use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
+use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
@@ -42,7 +47,9 @@ pub use event::{
 };
 use file::{Entry, State};
 pub use plan::ClusterUse;
+use space::Full;
 use waiting::Waiting;
+use watch::Recent;
 
 use url::Url;
 
@@ -59,7 +66,7 @@ struct Stream {
     /// Asked for the whole file, not for a range.
     whole: bool,
     has_head: bool,
-    last_activity: Timestamp,
+    recent: Recent,
 }
 
 /// An origin by its number in [`Engine::origins`].
@@ -70,6 +77,8 @@ struct OriginId(u32);
 struct OriginState {
     origin: Origin,
     budget: OriginBudget,
+    tail: Tail,
+    crowding: Crowding,
     streams: u32,
     /// Files in transfer, by class.
     files: [u32; 3],
@@ -126,6 +135,8 @@ pub struct Engine {
     next_stream: u64,
     /// When to look for streams that have stalled: none has before.
     stall_check: Option<Timestamp>,
+    /// When to look for streams that crawl or are too many.
+    next_look: Option<Timestamp>,
     origins: Vec<OriginState>,
     origin_ids: HashMap<Origin, OriginId>,
 
@@ -147,6 +158,8 @@ pub struct Engine {
     totals: Totals,
     list_ended: bool,
     paused: bool,
+    /// The disk was full lately.
+    full: Option<Full>,
     cancelled: bool,
     /// [`Action::Done`] was given.
     over: bool,
@@ -182,6 +195,7 @@ impl Engine {
             streams: BTreeMap::new(),
             next_stream: 0,
             stall_check: None,
+            next_look: None,
             origins: Vec::new(),
             origin_ids: HashMap::new(),
             decision: None,
@@ -196,6 +210,7 @@ impl Engine {
             totals: Totals::default(),
             list_ended: false,
             paused: false,
+            full: None,
             cancelled: false,
             over: false,
             actions: Vec::new(),
@@ -232,10 +247,15 @@ impl Engine {
                 self.note_response(now, Response { took, at_least });
             }
             Event::Energy(total) => self.energy = Some(total),
-            Event::Timeout => self.drop_stalled(now),
+            Event::Timeout => {
+                self.drop_stalled(now);
+                self.look_at_streams(now);
+                self.look_for_space(now);
+            }
             Event::Pause => self.on_pause(now),
             Event::Resume => self.paused = false,
             Event::SetLimits(limits) => self.on_limits(limits),
+            Event::Space(free) => self.on_space(free),
             Event::Cancel => self.on_cancel(now),
         }
         self.wake_delayed(now);
@@ -254,11 +274,13 @@ impl Engine {
 
     /// When [`Event::Timeout`] is due if nothing else happens.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let stall = self.stall_check.filter(|_| !self.streams.is_empty());
+        let watched = [self.stall_check, self.next_look].into_iter().flatten().min();
+        let watched = watched.filter(|_| !self.streams.is_empty());
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
         let policy = self.policy.next_timeout().filter(|_| self.may_decide());
-        [stall, delayed, blocked, policy].into_iter().flatten().min()
+        let space = self.next_look_for_space().filter(|_| !self.over);
+        [watched, delayed, blocked, policy, space].into_iter().flatten().min()
     }
 
     /// What the run has done so far.
@@ -270,6 +292,16 @@ impl Engine {
             delivered: self.totals.delivered,
             ..self.totals
         }
+    }
+
+    /// How long a run waits for space on a full disk.
+    pub const fn disk_patience(&self) -> Duration {
+        self.config.disk_patience
+    }
+
+    /// The user's ceilings at present.
+    pub const fn user_limits(&self) -> UserLimits {
+        self.config.limits
     }
 
     /// The present belief about the link.
@@ -395,6 +427,8 @@ impl Engine {
         self.origins.push(OriginState {
             origin: origin.clone(),
             budget: OriginBudget::new(self.config.limits.max_connections_per_origin),
+            tail: Tail::default(),
+            crowding: Crowding::default(),
             streams: 0,
             files: [0; 3],
             idle: 0,

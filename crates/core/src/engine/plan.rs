@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
 use pelton_algos::growth::{LaneUse, Response};
+use pelton_algos::link::LinkEstimate;
 use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits, SPLIT_FLOOR};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
@@ -35,6 +36,12 @@ const ANNOUNCED: Duration = Duration::from_millis(250);
 /// From `ServerHello` to Finished with a chain of two certificates (RFC 8446): about what public
 /// servers send.
 const TLS_HANDSHAKE: Bytes = Bytes(3_200);
+
+/// What one connection has of a limited rate at least: more connections than that would each bring
+/// a packet now and then.
+const LEAST_OF_LIMIT: BitRate = BitRate::from_kbps(64);
+/// A limited run that is so near to its limit has nothing to gain from more lanes.
+const AT_LIMIT: f64 = 0.8;
 
 /// Files and streams of one cluster in transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +107,8 @@ impl Engine {
         let capacity =
             if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
         let capacity = capacity.min(self.room.separate);
-        let max_connections = user.max_connections.min(capacity).max(1);
+        let of_rate = user.max_rate.map_or(u32::MAX, |rate| (rate / LEAST_OF_LIMIT) as u32);
+        let max_connections = user.max_connections.min(capacity).min(of_rate).max(1);
         Limits {
             max_channels: DEFAULT_CHANNELS.min(max_connections).max(1),
             max_files: user.max_files.unwrap_or(u32::MAX),
@@ -142,7 +150,7 @@ impl Engine {
 
     /// How lanes are used at present, where they may grow.
     fn lane_use(&self) -> Option<LaneUse> {
-        if !self.policy.allows_growth() {
+        if !self.policy.allows_growth() || self.is_at_limit() {
             return None;
         }
         let lanes: u32 = self.lanes.iter().sum();
@@ -156,6 +164,18 @@ impl Engine {
             is_filling: self.link.is_filling(),
             settle: (self.link.estimate().rtt * 3).max(SETTLE),
         })
+    }
+
+    /// Whether the user's limit on the rate is what holds the run.
+    pub(super) fn is_at_limit(&self) -> bool {
+        self.config.limits.max_rate.is_some_and(|rate| self.goodput >= rate * AT_LIMIT)
+    }
+
+    /// The link as plans see it: as fast as the user lets it be.
+    fn allowed_link(&self) -> LinkEstimate {
+        let link = self.link.estimate();
+        let most = self.config.limits.max_rate.map_or(link.bandwidth.bps(), BitRate::bps);
+        LinkEstimate { bandwidth: BitRate::from_bps(link.bandwidth.bps().min(most)), ..link }
     }
 
     /// A head or a connection came: lanes may grow.
@@ -215,7 +235,7 @@ impl Engine {
     pub(super) fn may_decide(&self) -> bool {
         let unfinished =
             !(self.waiting.is_empty() && self.active.is_empty() && self.delayed.is_empty());
-        unfinished && !self.paused && !self.cancelled
+        unfinished && !self.paused && !self.cancelled && !self.waits_for_space()
     }
 
     pub(super) fn decide_if_due(&mut self, now: Timestamp) {
@@ -230,7 +250,7 @@ impl Engine {
         let link = self.link.estimate();
         let sizes_are_known = self.sizes.knows_any();
         let observation = Observation {
-            link,
+            link: self.allowed_link(),
             clusters: &clusters,
             limits: self.limits(),
             is_measured: self.link.was_full() && sizes_are_known,

@@ -6,5 +6,7 @@ mod faults;
 mod host;
 mod mirrors;
 mod random;
+mod space;
 mod tuning;
+mod watch;
 mod world;

@@ -44,9 +44,10 @@ impl Engine {
     }
 
     pub(super) fn on_head(&mut self, now: Timestamp, stream: StreamId, head: Head) {
+        let rtt = self.link.estimate().rtt;
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.has_head = true;
-        known.last_activity = now;
+        known.recent.on_head(now, rtt);
         let (file, whole, old_origin) = (known.file, known.whole, known.origin);
         let answered_by = self.origin_id(&head.origin);
         if answered_by != old_origin {
@@ -134,8 +135,9 @@ impl Engine {
     }
 
     pub(super) fn on_data(&mut self, now: Timestamp, stream: StreamId, bytes: u64) {
+        let enough = self.enough();
         let Some(known) = self.streams.get_mut(&stream) else { return };
-        known.last_activity = now;
+        known.recent.on_data(now, bytes, enough);
         let file = known.file;
         let entry = &mut self.files[file.index()];
         let accepted = entry.ranges.advance(stream, bytes);
@@ -199,6 +201,7 @@ impl Engine {
                 return;
             }
         }
+        self.note_complete(now, &ended);
         self.finish_if_complete(file);
     }
 

@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Output, Sink, checksum_failure, io_failure};
+use super::space::space_at;
+use super::{Output, Sink, Space, checksum_failure, io_failure};
 use crate::catalog::{Digest, FileSpec};
 use crate::connection::shown;
 use crate::digest::hash_file;
@@ -112,6 +113,10 @@ impl Sink for DirectorySink {
             output.continues = Some(part.clone());
         }
         (opened, Box::new(output))
+    }
+
+    fn space(&self) -> Option<Space> {
+        space_at(&self.directory)
     }
 }
 
@@ -249,7 +254,8 @@ impl PartFile {
     /// Appends what is new of `part` to the journal.
     fn record(&mut self, part: &Resumable) -> io::Result<()> {
         let Some(file) = self.file.as_ref().filter(|_| self.options.resume) else { return Ok(()) };
-        if let Journaling::Silent = self.journal {
+        // After a disk that was full it may be written again.
+        if !matches!(self.journal, Journaling::On(_)) {
             self.journal = Journaling::On(Journal::open(&self.state, &self.url, part)?);
         }
         if let Journaling::On(journal) = &mut self.journal {
@@ -338,6 +344,8 @@ impl Output for PartFile {
             Ok(()) => {
                 let _ = fs::remove_file(&self.state);
             }
+            // With more space a rerun can finish it.
+            Err(error) if error.kind() == ErrorKind::DiskFull => {}
             Err(_) => self.remove(),
         }
         finished

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use pelton_core::catalog::{Digest, DigestAlgorithm, FileSpec};
 use pelton_core::engine::EngineConfig;
 use pelton_core::sink::Allocation;
-use pelton_core::{Client, ErrorKind};
+use pelton_core::{Client, ErrorKind, RunEvent};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{Reply, Scripted};
 use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig};
@@ -17,7 +17,7 @@ use pelton_lab::sets;
 use crate::support::servers::{Nginx, Python};
 use crate::support::{
     assert_holds, builder, by_last_part, by_path, client, engine, file, names, policies,
-    recursively, run, tree,
+    recursively, report_of, run, tree,
 };
 
 fn wanted() -> VirtualFile {
@@ -278,5 +278,35 @@ fn a_full_disk() {
             assert!(report.is_complete(), "{policy}: {:?}", report.files);
             assert_holds(&out, &files, by_last_part);
         }
+    }
+}
+
+#[test]
+fn a_full_disk_that_gets_space() {
+    let files = [VirtualFile::new("/a", 900_000, 1), VirtualFile::new("/b", 3_000_000, 2)];
+    for (policy, builder) in policies() {
+        let Some(disk) = Tmpfs::mount("1m") else { return };
+        let origin =
+            Origin::start(OriginConfig { files: files.to_vec(), ..OriginConfig::default() })
+                .unwrap();
+        let urls = files.iter().map(|file| origin.url(&file.path));
+        let patient = EngineConfig { disk_patience: Duration::from_secs(60), ..engine() };
+        let client = builder.engine(patient).build().unwrap();
+        let mut job = client.download(urls).into_dir(disk.0.path()).start().unwrap();
+        let mut events = job.events();
+        let waiting = loop {
+            match events.blocking_next().unwrap() {
+                RunEvent::Waiting(waiting) => break waiting,
+                RunEvent::Summary(summary) => panic!("{policy}: {summary:?}"),
+                _ => {}
+            }
+        };
+        assert!(waiting.reason.contains(disk.0.path().to_str().unwrap()), "{}", waiting.reason);
+        assert!(waiting.bytes_free.unwrap() < waiting.bytes_needed, "{waiting:?}");
+        disk.grow("8m");
+        let report = report_of(job).map_err(|error| error.message()).unwrap();
+        assert!(report.is_complete(), "{policy}: {:?}", report.files);
+        assert_eq!(report.summary.retries, 0, "{policy}");
+        assert_holds(disk.0.path(), &files, by_last_part);
     }
 }

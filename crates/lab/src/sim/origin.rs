@@ -18,6 +18,9 @@ pub struct OriginConfig {
     pub rate: Option<BitRate>,
     /// What it sends over one connection at most.
     pub connection_rate: Option<BitRate>,
+    /// What it sends over the connection of this number, in the order in which they were opened, from
+    /// zero: a server behind it that crawls.
+    pub crawling_connection: Option<(u32, BitRate)>,
     /// When it refuses requests.
     pub overload: Option<Overload>,
 }
@@ -41,6 +44,7 @@ impl OriginConfig {
             latency: Duration::ZERO,
             rate: None,
             connection_rate: None,
+            crawling_connection: None,
             overload: None,
         }
     }

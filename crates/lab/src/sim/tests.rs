@@ -93,6 +93,22 @@ fn a_server_that_caps_all_is_not_outrun() {
 }
 
 #[test]
+fn the_end_does_not_wait_for_a_connection_that_crawls() {
+    let files = files(&[4_000_000; 10]);
+    let link = link(50.0, 40);
+    for policy in
+        [Box::new(LowE::default()) as Box<dyn Policy>, Box::new(Hat), Box::new(Eht::default())]
+    {
+        let name = policy.name().to_owned();
+        let crawling =
+            OriginConfig { crawling_connection: Some((0, BitRate::from_mbps(0.02))), ..H1 };
+        let ending = Scenario::new(&link, crawling, &files, 1).run(policy);
+        // 6.5 s of bytes. A quarter of its first file would crawl for minutes.
+        assert!(ending.is_complete && ending.seconds < 10.0, "{name}: {} s", ending.seconds);
+    }
+}
+
+#[test]
 fn an_overloaded_server_is_obeyed_and_everything_arrives() {
     let overload = Overload { bears: 3, retry_after: Some(Duration::from_secs(1)) };
     let origin = OriginConfig { overload: Some(overload), ..H1 };

@@ -137,7 +137,9 @@ impl World {
     fn transmit(&mut self, index: ConnectionIndex, chunk: Chunk) {
         let connection = &mut self.connections[index as usize];
         let pace = |rate: Option<BitRate>| rate.map(|rate| Bytes(chunk.length) / rate);
-        if let Some(time) = pace(self.origin.connection_rate) {
+        let crawling = self.origin.crawling_connection.filter(|(number, _)| *number == index);
+        let rate = crawling.map(|(_, rate)| rate).or(self.origin.connection_rate);
+        if let Some(time) = pace(rate) {
             connection.paced_until = connection.paced_until.max(self.now) + time;
         }
         if let Some(time) = pace(self.origin.rate) {

@@ -189,6 +189,8 @@ impl World {
             Action::Restart { .. }
             | Action::Checkpoint { .. }
             | Action::Kept { .. }
+            | Action::DiskFull { .. }
+            | Action::LookForSpace
             | Action::GiveUp { .. } => {}
         }
     }

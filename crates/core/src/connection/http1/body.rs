@@ -2,12 +2,14 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::task::{Context, Poll};
 
 use bytes::Buf;
 use http::{Method, Response};
 
 use super::head::{self, Framing, malformed};
 use super::{Lent, Stream};
+use crate::connection::pace::Share;
 use crate::connection::scratch::{Came, Piece, Scratch};
 
 /// The longest line of a chunk's size, and the longest trailers.
@@ -60,6 +62,7 @@ impl Http1Body {
     pub(in crate::connection) async fn piece<R>(
         &mut self,
         scratch: &Scratch,
+        share: &Share,
         room: impl Fn() -> u64,
         take: impl FnOnce(Piece<'_>) -> R,
     ) -> io::Result<Option<R>> {
@@ -70,15 +73,24 @@ impl Http1Body {
             _ => usize::MAX,
         };
         if !stream.buffer.is_empty() {
-            let length = most.min(stream.buffer.len());
+            let there = most.min(stream.buffer.len());
+            let turn = |_: &mut Context<'_>, turn| Poll::Ready(there.min(turn));
+            let length = poll_fn(|cx| share.poll_read(cx, turn)).await;
+            share.spend(length);
             let taken = take(Piece::Bytes(&stream.buffer[..length]));
             stream.buffer.advance(length);
             self.moved(length);
             return Ok(Some(taken));
         }
         let io = &mut *stream.io;
-        let came = poll_fn(|cx| scratch.poll_fill(cx, io, most, saturating(room()))).await?;
+        let came = poll_fn(|cx| {
+            share.poll_read(cx, |cx, turn| {
+                scratch.poll_fill(cx, &mut *io, most.min(turn), saturating(room()))
+            })
+        });
+        let came = came.await?;
         let (Came::Buffer(length) | Came::Pipe(length)) = came;
+        share.spend(length);
         if length == 0 {
             if self.place != Place::UntilClose {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -180,7 +192,7 @@ fn saturating(length: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use std::rc::Rc;
-    use std::task::{Context, Waker};
+    use std::task::Waker;
 
     use futures_util::FutureExt;
     use proptest::prelude::*;
@@ -203,10 +215,11 @@ mod tests {
         let read = async {
             let (_, mut body) = connection.send(request).await?;
             let mut all = Vec::new();
-            let scratch = Scratch::default();
+            let (scratch, share) = (Scratch::default(), Share::default());
             loop {
                 let piece = body.piece(
                     &scratch,
+                    &share,
                     || 0,
                     |piece| match piece {
                         Piece::Bytes(bytes) => all.extend_from_slice(bytes),

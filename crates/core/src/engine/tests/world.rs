@@ -35,6 +35,8 @@ pub(super) struct Live {
     end: u64,
     /// It fails here.
     breaks_at: Option<u64>,
+    /// Bytes that it may bring now, where it crawls.
+    crawled: f64,
 }
 
 /// What is known to happen.
@@ -62,6 +64,11 @@ pub(super) struct World {
     streams: BTreeMap<FileId, usize>,
     /// What the link carries, bits a second.
     pub(super) mbps: f64,
+    /// Streams that bring only so many bytes a second.
+    pub(super) crawling: BTreeMap<StreamId, f64>,
+    /// More streams than this bring only a part of what it carries.
+    pub(super) crowd: usize,
+    pub(super) of_crowd: f64,
     pub(super) metered: bool,
     /// What lies where files go; nothing where this says nothing.
     pub(super) found: Vec<(usize, Opened)>,
@@ -72,6 +79,10 @@ pub(super) struct World {
     pub(super) fetches: Vec<(Timestamp, Fetch)>,
     pub(super) decisions: Vec<(Timestamp, Decision)>,
     pub(super) aborts: Vec<StreamId>,
+    /// What the file system says is free.
+    pub(super) free: Option<u64>,
+    /// When the disk was found full.
+    pub(super) full_since: Vec<Timestamp>,
     /// Limits that the engine told, by host.
     pub(super) told: BTreeMap<String, u32>,
     pub(super) done: bool,
@@ -100,12 +111,17 @@ impl World {
             live: BTreeMap::new(),
             streams: BTreeMap::new(),
             mbps: 50.0,
+            crawling: BTreeMap::new(),
+            crowd: usize::MAX,
+            of_crowd: 1.0,
             metered: false,
             found: Vec::new(),
             slow_finish: None,
             fetches: Vec::new(),
             decisions: Vec::new(),
             aborts: Vec::new(),
+            free: None,
+            full_since: Vec::new(),
             told: BTreeMap::new(),
             done: false,
             coming: BTreeMap::new(),
@@ -339,6 +355,14 @@ impl World {
             }
             Action::GiveUp { file, failure } => self.end(file, Ending::GivenUp(failure)),
             Action::Decided(decision) => self.decisions.push((self.now, decision)),
+            Action::DiskFull { needed } => {
+                assert!(self.live.is_empty() && needed.0 > 0);
+                self.full_since.push(self.now);
+            }
+            Action::LookForSpace => {
+                let space = Event::Space(self.free.map(Bytes));
+                self.later(Duration::ZERO, Coming::Event(Box::new(space)));
+            }
             Action::Done => self.done = true,
         }
     }
@@ -388,6 +412,7 @@ impl World {
             position: range.as_ref().map_or(0, |range| range.start),
             end: range.map_or(u64::MAX, |range| range.end),
             breaks_at: None,
+            crawled: 0.0,
             fetch: fetch.clone(),
         };
         let rtt = self.hosts[&host].rtt;
@@ -529,7 +554,8 @@ impl World {
             .map(|(id, _)| *id)
             .collect();
         self.next_tick = self.live.values().any(|l| l.streaming).then(|| self.now + TICK);
-        let mut left = self.mbps * 1e6 / 8.0 * TICK.as_secs_f64();
+        let part = if ids.len() > self.crowd { self.of_crowd } else { 1.0 };
+        let mut left = self.mbps * part * 1e6 / 8.0 * TICK.as_secs_f64();
         for (index, id) in ids.iter().enumerate() {
             let share = left / (ids.len() - index) as f64;
             left -= self.move_bytes(*id, share) as f64;
@@ -548,7 +574,12 @@ impl World {
         let remote = live.remote.unwrap();
         let end = live.end.min(remote.size);
         let stop = live.breaks_at.map_or(end, |at| at.min(end)).max(live.position);
-        let bytes = (share.min(of_window).ceil() as u64).min(stop - live.position);
+        let mut bytes = (share.min(of_window).ceil() as u64).min(stop - live.position);
+        if let Some(rate) = self.crawling.get(&stream) {
+            live.crawled += rate * TICK.as_secs_f64();
+            bytes = bytes.min(live.crawled as u64);
+            live.crawled -= bytes as f64;
+        }
         let from = live.position;
         live.position += bytes;
         let (at, file) = (live.position, live.fetch.file);

@@ -29,6 +29,7 @@ pub(crate) fn engine() -> EngineConfig {
             longest_delay: Duration::from_millis(20),
             ..RetryConfig::default()
         },
+        disk_patience: Duration::ZERO,
         ..EngineConfig::default()
     };
     config.limits.split_floor = Some(Bytes::kib(16));

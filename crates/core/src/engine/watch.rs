@@ -1,0 +1,190 @@
+//! Streams are looked at now and then: those that have stalled, those that crawl, and those that are
+//! too many.
+
+use std::time::Duration;
+
+use pelton_algos::ranges::{InFlight, StreamId};
+use pelton_algos::tail::{Watched, look_interval};
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{BitRate, Bytes};
+
+use super::event::Failure;
+use super::{Engine, OriginId, Stream};
+use crate::ErrorKind;
+use crate::connection::shown;
+
+/// A part of the streams whose rate is known says as much as all of them.
+const NEARLY_ALL: f64 = 0.9;
+/// Streams that share a limit unevenly are not stalled.
+const UNEVEN: f64 = 0.25;
+
+/// The rate of a stream that brought less says little of its connection.
+const TELLING: Bytes = Bytes::kib(64);
+
+/// What a stream has brought lately.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recent {
+    /// Since when enough has not arrived.
+    pub(super) quiet_since: Timestamp,
+    /// Bytes since then.
+    quiet_bytes: u64,
+    /// From here on its rate is watched: it has begun to have one.
+    watched_from: Option<Timestamp>,
+    watched_bytes: u64,
+    head_at: Option<Timestamp>,
+    bytes: u64,
+}
+
+impl Recent {
+    pub(super) const fn starting(now: Timestamp) -> Self {
+        Self {
+            quiet_since: now,
+            quiet_bytes: 0,
+            watched_from: None,
+            watched_bytes: 0,
+            head_at: None,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn on_head(&mut self, now: Timestamp, rtt: Duration) {
+        self.note_sign(now);
+        self.head_at.get_or_insert(now);
+        if self.watched_from.is_none() {
+            self.watched_from = Some(now + look_interval(rtt));
+        }
+    }
+
+    /// `bytes` came; `enough` of them show that the stream has not stalled.
+    pub(super) fn on_data(&mut self, now: Timestamp, bytes: u64, enough: u64) {
+        self.bytes += bytes;
+        self.quiet_bytes += bytes;
+        if self.quiet_bytes >= enough {
+            self.note_sign(now);
+        }
+        if self.watched_from.is_some_and(|from| now >= from) {
+            self.watched_bytes += bytes;
+        }
+    }
+
+    const fn note_sign(&mut self, now: Timestamp) {
+        self.quiet_since = now;
+        self.quiet_bytes = 0;
+    }
+
+    /// What it brought since the last look, if it was there for most of that time.
+    fn rate(&mut self, now: Timestamp, interval: Duration) -> Option<BitRate> {
+        let watched = now.saturating_since(self.watched_from?);
+        if watched < interval / 2 {
+            return None;
+        }
+        self.watched_from = Some(now);
+        Some(Bytes(std::mem::take(&mut self.watched_bytes)) / watched)
+    }
+}
+
+impl Engine {
+    /// `stream` brought all that it had to.
+    pub(super) fn note_complete(&mut self, now: Timestamp, stream: &Stream) {
+        let Recent { head_at: Some(head_at), bytes, .. } = stream.recent else { return };
+        let rtt = self.link.estimate().rtt;
+        if Bytes(bytes) >= TELLING {
+            // What came with the head was under way for a round trip.
+            let rate = Bytes(bytes) / (now.saturating_since(head_at) + rtt);
+            self.origin(stream.origin).tail.on_ended(rate);
+        }
+    }
+
+    /// Bytes that a stream has to bring within the stall time-out.
+    pub(super) fn enough(&self) -> u64 {
+        let of_limit = self.config.limits.max_rate.map_or(f64::MAX, BitRate::bps) * UNEVEN
+            / self.streams.len().max(1) as f64;
+        let least = BitRate::from_bps(self.config.min_rate.bps().min(of_limit));
+        (least * self.config.stall_timeout).0.max(1)
+    }
+
+    /// Streams that brought nothing for too long, or next to nothing, have failed.
+    pub(super) fn drop_stalled(&mut self, now: Timestamp) {
+        let limit = self.config.stall_timeout;
+        if self.stall_check.is_none_or(|at| now < at) {
+            return;
+        }
+        let stalled: Vec<(StreamId, Stream)> = self
+            .streams
+            .iter()
+            .filter(|(_, s)| now.saturating_since(s.recent.quiet_since) >= limit)
+            .map(|(id, s)| (*id, *s))
+            .collect();
+        for (id, stream) in stalled {
+            // The failure of another one may have ended its file.
+            if !self.streams.contains_key(&id) {
+                continue;
+            }
+            self.abort(id);
+            let url = shown(self.files[stream.file.index()].url());
+            let what = match stream.recent.quiet_bytes {
+                0 => "nothing arrived".to_owned(),
+                bytes => format!("only {bytes} bytes arrived"),
+            };
+            let message = format!("{url}: {what} for {} s", limit.as_secs_f64());
+            self.on_failure(now, stream, Failure::new(ErrorKind::Timeout, message));
+        }
+        self.stall_check = self.streams.values().map(|s| s.recent.quiet_since + limit).min();
+    }
+
+    /// Compares the streams of each origin with each other, and with fewer of them before.
+    pub(super) fn look_at_streams(&mut self, now: Timestamp) {
+        if self.next_look.is_none_or(|at| now < at) {
+            return;
+        }
+        let rtt = self.link.estimate().rtt;
+        let interval = look_interval(rtt);
+        self.next_look = Some(now + interval);
+        let mut by_origin: Vec<Vec<Watched>> = vec![Vec::new(); self.origins.len()];
+        for (id, stream) in &mut self.streams {
+            let Some(rate) = stream.recent.rate(now, interval) else { continue };
+            let entry = &self.files[stream.file.index()];
+            let can_go_on = entry.takes_ranges && !entry.unproven;
+            let in_flight = entry.ranges.stream(*id).filter(|_| can_go_on);
+            let remaining = in_flight.and_then(InFlight::remaining).map(Bytes);
+            by_origin[stream.origin.0 as usize].push(Watched { stream: *id, rate, remaining });
+        }
+        // What the user's limit leaves for each says nothing of the server.
+        if self.is_at_limit() {
+            return;
+        }
+        for (index, watched) in by_origin.into_iter().enumerate() {
+            self.look_at_origin(now, rtt, OriginId(index as u32), &watched);
+        }
+    }
+
+    fn look_at_origin(
+        &mut self,
+        now: Timestamp,
+        rtt: Duration,
+        origin: OriginId,
+        watched: &[Watched],
+    ) {
+        let state = self.origin(origin);
+        let crawling = state.tail.on_look(now, rtt, watched);
+        if !crawling.is_empty() {
+            // What is left of their ranges are gaps, for streams over other connections.
+            for stream in crawling {
+                self.abort(stream);
+            }
+            self.refill = true;
+            return;
+        }
+        let streams = watched.len() as u32;
+        if streams == 0 || f64::from(streams) < f64::from(state.streams) * NEARLY_ALL {
+            return;
+        }
+        let rate = BitRate::from_bps(watched.iter().map(|watched| watched.rate.bps()).sum());
+        if let Some(fewer) = state.crowding.on_look(streams, rate)
+            && state.budget.on_crowd(now, fewer)
+        {
+            self.redecide = true;
+            self.shed_streams();
+        }
+    }
+}

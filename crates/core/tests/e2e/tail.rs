@@ -1,0 +1,91 @@
+//! Origins of which one connection crawls.
+
+use std::time::Duration;
+
+use pelton_algos::policy::{Fixed, FixedConfig};
+use pelton_core::engine::EngineConfig;
+use pelton_lab::content::VirtualFile;
+use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
+
+use crate::support::{builder, engine, run};
+
+const SIZE: u64 = 2_000_000;
+/// A connection that crawls does so for longer than any test waits.
+const PIECES: usize = 10_000;
+
+fn content() -> VirtualFile {
+    VirtualFile::new("/f", SIZE, 1)
+}
+
+/// The bytes that a request asks for, and the head of their response.
+fn head(request: &RawRequest) -> (u64, u64, Reply) {
+    let range = request.field("range").and_then(|field| {
+        let (first, last) = field.strip_prefix("bytes=")?.split_once('-')?;
+        Some((first.parse::<u64>().ok()?, last.parse::<u64>().ok()? + 1))
+    });
+    let (start, end) = range.unwrap_or((0, SIZE));
+    let reply = match range {
+        None => Reply::status("200 OK").field("Accept-Ranges", "bytes"),
+        Some(_) => Reply::status("206 Partial Content")
+            .field("Content-Range", format!("bytes {start}-{}/{SIZE}", end - 1)),
+    };
+    let reply = reply.field("Content-Length", end - start).field("ETag", content().etag());
+    (start, end, reply)
+}
+
+fn honest(request: &RawRequest) -> Reply {
+    let (start, end, reply) = head(request);
+    reply.body(content().bytes(start..end))
+}
+
+/// A few bytes, then `piece` of them each tenth of a second.
+fn crawling(request: &RawRequest, piece: u64) -> Reply {
+    let (start, _, reply) = head(request);
+    let first = start + 5_000;
+    let reply = reply.body(content().bytes(start..first));
+    (0..PIECES as u64).fold(reply, |reply, i| {
+        let at = first + i * piece;
+        reply.pause(Duration::from_millis(100)).body(content().bytes(at..at + piece))
+    })
+}
+
+/// Downloads from `server` over `streams` streams; what its report says of retries.
+fn retries(server: &Scripted, streams: u32, config: &EngineConfig) -> u64 {
+    let out = tempfile::tempdir().unwrap();
+    let policy = Fixed::new(FixedConfig { concurrency: 1, parallelism: streams, pipelining: 1 });
+    let client = builder().engine(*config).policy(policy).build().unwrap();
+    let report = run(client.download([server.url("/f")]).into_dir(out.path()));
+    assert!(report.is_complete(), "{:?}", report.files);
+    assert!(std::fs::read(out.path().join("f")).unwrap() == content().bytes(0..SIZE));
+    report.summary.retries
+}
+
+#[test]
+fn a_stream_that_crawls_is_replaced() {
+    // Without that its 500 kB would take an hour; the stall time-out is never met.
+    let server = Scripted::start(|request| match request.number {
+        2 => crawling(request, 10),
+        _ => honest(request),
+    })
+    .unwrap();
+    assert_eq!(retries(&server, 4, &engine()), 0, "nothing has failed");
+    let asked = server.requests();
+    let start = |request: &RawRequest| head(request).0;
+    let crawled = start(&asked[2]);
+    let taken_over = asked.iter().skip(3).any(|request| start(request) > crawled + 4_000);
+    assert!(taken_over, "{asked:?}");
+}
+
+#[test]
+fn a_trickle_is_a_stall() {
+    let server = Scripted::start(|request| match request.number {
+        0 => crawling(request, 1),
+        _ => honest(request),
+    })
+    .unwrap();
+    // 10 B/s of 125 B/s.
+    let config = EngineConfig { stall_timeout: Duration::from_secs(1), ..engine() };
+    assert_eq!(retries(&server, 1, &config), 1);
+    assert_eq!(server.requests().len(), 2);
+    assert!(head(&server.requests()[1]).0 >= 5_000, "what had arrived was kept");
+}
