@@ -190,7 +190,9 @@ impl Run {
                     task.abort.abort();
                 }
             }
-            Action::Restart { file } => self.restart(file),
+            Action::Restart { file, bytes, reason } => {
+                self.driver.recorder.restarted(now, file, &self.driver.engine, bytes, reason);
+            }
             Action::Connections { origin, limit, open } => {
                 self.driver.http.set_limit(&origin, limit as usize);
                 self.driver.http.open_early(&origin, open as usize);
@@ -292,15 +294,6 @@ impl Run {
             (context.tell)(Event::Ended { stream, result });
         });
         self.tasks.insert(stream, StreamTask { abort: task.abort_handle(), end });
-    }
-
-    fn restart(&mut self, file: FileId) {
-        self.driver.recorder.resumed(file, 0);
-        let Some(output) = self.outputs.get(&file) else { return };
-        let restarted = output.borrow_mut().as_deref_mut().map(crate::sink::Output::restart);
-        if let Some(Err(error)) = restarted {
-            self.driver.mailbox.put(Event::Opened { file, opened: Opened::Failed(error.into()) });
-        }
     }
 
     fn finish(&mut self, file: FileId, modified: Option<std::time::SystemTime>) {

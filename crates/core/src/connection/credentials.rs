@@ -5,8 +5,7 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, COOKIE, IF_RANGE, PROXY_AUTHORIZATION, RANGE,
-    USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, RANGE, USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
@@ -14,8 +13,8 @@ use url::Url;
 
 use super::client::GetRequest;
 use super::config::HttpConfig;
-use super::origin::{Origin, shown};
-use crate::{Error, ErrorKind, Result};
+use super::origin::Origin;
+use crate::Result;
 
 /// The headers of one hop of `request`, which has led to `url` at `origin`. Secrets that were given
 /// for the requested origin go nowhere else.
@@ -45,9 +44,6 @@ pub(super) fn headers(
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if let Some(range) = request.range {
         headers.insert(RANGE, range_value(range));
-    }
-    if let Some(validator) = &request.if_range {
-        headers.insert(IF_RANGE, value(validator, "If-Range", url)?);
     }
     if !headers.contains_key(AUTHORIZATION)
         && let Some((user, password)) =
@@ -102,11 +98,4 @@ fn range_value((first, last): (u64, Option<u64>)) -> HeaderValue {
     };
     // Digits are valid in a header.
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("bytes=0-"))
-}
-
-fn value(text: &str, name: &str, url: &Url) -> Result<HeaderValue> {
-    HeaderValue::try_from(text).map_err(|error| {
-        let message = format!("{}: not a value for the header {name}", shown(url));
-        Error::new(ErrorKind::Usage, message).with_source(error)
-    })
 }

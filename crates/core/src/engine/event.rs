@@ -32,8 +32,15 @@ impl FileId {
 pub struct Validator {
     /// A strong entity tag, quotes included. Weak ones never join ranges and are not kept.
     pub etag: Option<String>,
-    /// `Last-Modified` as the server wrote it.
+    /// `Last-Modified` as the server wrote it, where it is a strong validator.
     pub last_modified: Option<String>,
+}
+
+impl Validator {
+    /// Whether it can tell that two answers belong to one version.
+    pub const fn is_strong(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
 }
 
 /// What the head of a response said.
@@ -82,8 +89,9 @@ pub enum Outcome {
     Complete,
     /// The file that is there is the server's: [`Fetch::existing`].
     NotModified,
-    /// The server answered a range request with the whole file. Nothing was kept.
-    RangeIgnored,
+    /// The server did not answer a range request as one: with the whole file, with other bytes, or
+    /// not at all, as it says here. Nothing was kept.
+    RangeRefused(Failure),
     /// It failed.
     Failed(Failure),
 }
@@ -222,6 +230,9 @@ pub struct Fetch {
     pub total: Option<u64>,
     /// What is there already: without a body when it is the server's.
     pub existing: Option<Existing>,
+    /// The file comes anew: what was written of it goes before the first byte of the answer is
+    /// written, and stays if there is none.
+    pub anew: bool,
 }
 
 /// Something that has to be done.
@@ -247,10 +258,15 @@ pub enum Action {
         /// The stream.
         stream: StreamId,
     },
-    /// Throw away what was written of `file`: it starts anew.
+    /// `file` starts anew, and what is there of it is worth nothing. Tell why; its next fetch throws
+    /// it away.
     Restart {
         /// The file.
         file: FileId,
+        /// Bytes that are lost.
+        bytes: u64,
+        /// Why, in words.
+        reason: String,
     },
     /// Hold at most `limit` connections to `origin`, and have `open` of them soon.
     Connections {

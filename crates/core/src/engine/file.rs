@@ -60,8 +60,14 @@ pub(super) struct Entry {
     pub(super) modified: Option<SystemTime>,
     /// The server takes range requests for it.
     pub(super) takes_ranges: bool,
-    /// It says that it does and answers with the whole file.
+    /// It has answered one as it should.
+    pub(super) gave_range: bool,
+    /// It says that it does and answers otherwise.
     pub(super) ignores_ranges: bool,
+    /// Something may have been written that belongs to nothing.
+    pub(super) dirty: bool,
+    /// What a rerun could continue, though this run begins anew: until it does.
+    pub(super) shelved: Option<Resumable>,
     /// What is there under its name.
     pub(super) opened: Option<OpenedAs>,
     /// Counts failed attempts, however many streams each had.
@@ -98,7 +104,10 @@ impl Entry {
             validator: None,
             modified: None,
             takes_ranges: false,
+            gave_range: false,
             ignores_ranges: false,
+            dirty: false,
+            shelved: None,
             opened: None,
             attempt: 0,
             failures: 0,
@@ -147,7 +156,14 @@ impl Entry {
         self.modified = None;
         self.located = None;
         self.takes_ranges = false;
+        self.gave_range = false;
         self.unproven = false;
+    }
+
+    /// Whether ranges that are asked for one by one can be joined: something tells that they are of
+    /// one version, now or when all are there.
+    pub(super) fn can_join(&self, validator: &Validator) -> bool {
+        validator.is_strong() || self.spec.digest.is_some()
     }
 
     /// What a rerun needs, when enough has come since it was last told.
@@ -163,6 +179,9 @@ impl Entry {
 
     /// What a rerun needs: only for a version that can be told from others.
     pub(super) fn resumable(&self) -> Option<Resumable> {
+        if self.shelved.is_some() {
+            return self.shelved.clone();
+        }
         let size = self.ranges.size()?;
         let validator = self.validator.clone()?;
         // A rerun begins with the first place. What came from another one has its own date.

@@ -2,11 +2,11 @@
 
 use pelton_algos::ranges::StreamId;
 
-use super::event::{Action, Failure, FileId, Head};
+use super::event::{Failure, FileId, Head};
 use super::file::{Entry, State};
 use super::{Engine, OriginId};
 use crate::ErrorKind;
-use crate::connection::Origin;
+use crate::connection::{Origin, shown};
 
 impl Engine {
     /// `file` can't be had from where it was asked for: from its next mirror, else not at all.
@@ -58,15 +58,13 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         let has_bytes = entry.ranges.done_bytes() > 0;
         if !(has_bytes && entry.move_version()) {
-            entry.forget_version();
-            if has_bytes {
-                self.actions.push(Action::Restart { file });
-            }
+            let reason = "the next place may have another version".to_owned();
+            self.start_anew(file, reason);
         }
         let entry = &mut self.files[file.index()];
         entry.place = place;
         entry.located = None;
-        entry.ignores_ranges = false;
+        (entry.gave_range, entry.ignores_ranges) = (false, false);
         entry.attempt += 1;
         (entry.failures, entry.restarts) = (0, 0);
         self.totals.retries += 1;
@@ -90,7 +88,8 @@ impl Engine {
             return true;
         }
         if !entry.belongs_to(head) {
-            self.start_anew(file);
+            let reason = format!("{} has another version", shown(&head.url));
+            self.start_anew(file, reason);
             return false;
         }
         entry.unproven = false;

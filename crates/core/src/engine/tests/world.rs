@@ -300,10 +300,9 @@ impl World {
                 let result = Outcome::Failed(Failure::new(ErrorKind::ShortBody, "late"));
                 self.later(TICK, Coming::Event(Box::new(Event::Ended { stream, result })));
             }
-            Action::Restart { file } => {
+            Action::Restart { file, .. } => {
                 let local = &mut self.local[file.index()];
                 assert_eq!(local.ending, None);
-                local.written.clear();
                 local.restarts += 1;
             }
             Action::Checkpoint { file, part } => {
@@ -450,6 +449,9 @@ impl World {
             Verdict::Body { head, remote, breaks_after } => {
                 let live = self.live.get_mut(&stream).unwrap();
                 live.host = head.origin.host.to_string();
+                if live.fetch.anew {
+                    self.local[live.fetch.file.index()].written.clear();
+                }
                 live.remote = Some(remote);
                 live.streaming = true;
                 live.breaks_at = breaks_after.map(|after| live.position + after);
@@ -501,7 +503,8 @@ impl World {
                 return Verdict::Failed(ErrorKind::Changed, None);
             }
             if host.ignores_ranges {
-                return Verdict::Ended(Outcome::RangeIgnored);
+                let refusal = Failure::new(ErrorKind::Protocol, "the whole for a range");
+                return Verdict::Ended(Outcome::RangeRefused(refusal));
             }
             assert!(range.end <= remote.size);
         }
