@@ -96,7 +96,7 @@ fn download(args: &GetArgs) -> Result<Download> {
     let builder = Client::builder()
         .connector(Arc::new(resolve::connector(&args.http, &args.retry)))
         .http(resolve::http(&args.http, &args.retry)?)
-        .engine(resolve::engine(&args.tuning, &args.retry, args.target.overwrite));
+        .engine(resolve::engine(&args.tuning, &args.retry, &args.target));
     let builder = resolve::policy(builder, &args.tuning);
     let client = energy::apply(builder, &args.energy)?.build()?;
     let walk = resolve::walk(&args.walk)?;

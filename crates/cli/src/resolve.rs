@@ -17,7 +17,7 @@ use pelton_core::engine::{EngineConfig, UserLimits};
 use pelton_core::{ClientBuilder, Input, Result};
 use url::Url;
 
-use crate::args::{HttpArgs, InputArgs, PolicyName, RetryArgs, TuningArgs, WalkArgs};
+use crate::args::{HttpArgs, InputArgs, PolicyName, RetryArgs, TargetArgs, TuningArgs, WalkArgs};
 use crate::exit;
 use crate::exit::usage;
 
@@ -192,7 +192,7 @@ fn tls(http: &HttpArgs) -> Result<TlsOptions> {
 }
 
 /// Ceilings, hints and retries.
-pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) -> EngineConfig {
+pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, target: &TargetArgs) -> EngineConfig {
     let defaults = RetryConfig::default();
     let per_origin = if tuning.polite { 1 } else { tuning.max_connection_per_server.get() };
     EngineConfig {
@@ -219,7 +219,8 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, overwrite: bool) ->
             ..defaults
         },
         stall_timeout: retry.timeout,
-        overwrite,
+        overwrite: target.overwrite,
+        verify: target.verify,
         // Clients that failed together must not return together: each run has its own seed.
         seed: RandomState::new().build_hasher().finish(),
         ..EngineConfig::default()

@@ -1,5 +1,6 @@
 //! One range of one file: the request, the checks of its response, the body.
 
+pub(crate) mod digests;
 pub(crate) mod fields;
 mod judge;
 mod status;
@@ -11,7 +12,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use url::Url;
 
 use crate::catalog::FileSpec;
-use crate::connection::{ConnectionId, GetRequest, GetResponse, Http, Piece, Protocol, shown};
+use crate::connection::{ConnectionId, GetRequest, Http, Piece, Protocol, shown};
 use crate::engine::{Event, Existing, Fetch, Outcome};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
@@ -63,6 +64,12 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     if fetch.anew {
         with_output(context, |output| output.restart())?;
     }
+    if let Some(digest) = &head.digest {
+        with_output(context, |output| {
+            output.expect(digest);
+            Ok(())
+        })?;
+    }
     if fetch.range.is_none()
         && let Some(total) = head.total
     {
@@ -104,10 +111,15 @@ fn keep(context: &Context, position: u64, left: u64, piece: Piece<'_>) -> Result
     let pipe = match piece {
         Piece::Bytes(bytes) => {
             let kept = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+            let length = kept.len() as u64;
             if !kept.is_empty() {
-                with_output(context, |output| output.write_at(position, kept))?;
+                with_output(context, |output| {
+                    output.write_at(position, kept)?;
+                    output.wrote(position..position + length);
+                    Ok(())
+                })?;
             }
-            return Ok(kept.len() as u64);
+            return Ok(length);
         }
         Piece::Piped(pipe) => pipe,
     };
@@ -125,6 +137,7 @@ fn keep(context: &Context, position: u64, left: u64, piece: Piece<'_>) -> Result
             })?;
             output.write_at(offset, &buffer[..read])?;
         }
+        output.wrote(position..position + length);
         Ok(())
     })?;
     Ok(length)
@@ -156,6 +169,9 @@ fn request(context: &Context, fetch: &Fetch) -> GetRequest {
         fetch.range.as_ref().map(|range| (range.start, Some(range.end.saturating_sub(1))));
     request.home = Some(context.home.clone());
     request.headers.clone_from(&context.headers);
+    if fetch.wants_digest {
+        request.headers.push((digests::WANT_REPR_DIGEST, digests::WANTED));
+    }
     request
 }
 

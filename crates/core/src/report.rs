@@ -192,7 +192,7 @@ impl Recorder {
             resumed_from: notes.resumed_from,
             restarts: notes.restarts,
             already_there,
-            digest: spec.digest.as_ref().filter(|_| failure.is_none()).map(ToString::to_string),
+            digest: engine.digest(file).filter(|_| failure.is_none()).map(ToString::to_string),
             energy_j: energy.map(Joules::get),
             throughput_per_joule: energy
                 .and_then(|energy| throughput_per_joule(Bytes(received), took, energy)),

@@ -1,6 +1,7 @@
 //! Where bytes go: positioned writes to `NAME.part`, renamed only when complete.
 
 mod directory;
+mod hashing;
 mod stream;
 
 use std::fs::File;
@@ -10,6 +11,8 @@ use std::time::SystemTime;
 
 pub use directory::{Allocation, DirectoryOptions, DirectorySink};
 pub use stream::StreamSink;
+
+use pelton_algos::ranges::ByteRange;
 
 use crate::catalog::{Digest, FileSpec};
 use crate::engine::{Opened, Resumable, UserLimits};
@@ -36,6 +39,15 @@ pub(crate) fn bounded(limits: UserLimits, sink: &dyn Sink) -> UserLimits {
     UserLimits { max_files: Some(1), max_streams_per_file: Some(1), ..limits }
 }
 
+/// What of a file is not what was promised.
+#[derive(Debug)]
+pub struct Damage {
+    /// Where its bytes are wrong, as far as can be told.
+    pub ranges: Vec<ByteRange>,
+    /// The failure that it is if there is nobody else to ask.
+    pub failure: Error,
+}
+
 /// Takes the bytes of one file.
 pub trait Output: Send {
     /// Writes `data` at `offset` bytes from the start.
@@ -51,6 +63,17 @@ pub trait Output: Send {
     /// `DiskFull` or `FileIo`, naming the file.
     fn file(&mut self) -> Result<Option<&File>> {
         Ok(None)
+    }
+
+    /// The bytes of `range` were written, by [`write_at`](Self::write_at) or into the
+    /// [`file`](Self::file).
+    fn wrote(&mut self, range: ByteRange) {
+        let _ = range;
+    }
+
+    /// The server says what the whole file hashes to, where nothing else does.
+    fn expect(&mut self, digest: &Digest) {
+        let _ = digest;
     }
 
     /// The size of the whole file in bytes became known.
@@ -79,13 +102,23 @@ pub trait Output: Send {
         Ok(false)
     }
 
-    /// Whether [`finish`](Self::finish) takes long and shall run on a thread of its own.
+    /// Whether [`verify`](Self::verify) and [`finish`](Self::finish) take long and shall run on a thread
+    /// of their own.
     fn finish_takes_long(&self) -> bool;
 
-    /// Every byte is there: verifies the file and gives it its name and modification time.
+    /// Every byte is there: looks whether they are those that were promised. Wrong ones are fetched
+    /// again, from elsewhere if there is a mirror, and then this is asked once more.
     ///
     /// # Errors
-    /// `Checksum` when the bytes are not those that were promised, `DiskFull` or `FileIo`.
+    /// `FileIo`: they can't be read.
+    fn verify(&mut self) -> Result<Option<Damage>> {
+        Ok(None)
+    }
+
+    /// Every byte is there: gives the file its name and modification time.
+    ///
+    /// # Errors
+    /// `DiskFull` or `FileIo`; `Checksum` when wrong bytes can't be taken back.
     fn finish(self: Box<Self>, modified: Option<SystemTime>) -> Result<()>;
 
     /// The file was given up. `part` is what a rerun can continue, if anything.
@@ -94,7 +127,7 @@ pub trait Output: Send {
 
 fn checksum_failure(url: &str, expected: &Digest, actual: &Digest) -> Error {
     let message =
-        format!("{url}: the digest is {actual} and should be {expected}; the file was not kept");
+        format!("{url}: the digest is {actual} and should be {expected}; the file is not kept");
     Error::new(ErrorKind::Checksum, message)
 }
 

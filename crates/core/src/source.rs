@@ -1,5 +1,7 @@
 //! From what a caller names to a list of files: URLs parsed, listings followed, sizes asked for.
 
+mod side_files;
+
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -28,6 +30,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) retry: RetryConfig,
     /// A page that brings nothing for this long has failed.
     pub(crate) stall_timeout: Duration,
+    /// Digests that lie beside the files count.
+    pub(crate) verify: bool,
 }
 
 impl Reader<'_> {
@@ -43,6 +47,9 @@ impl Reader<'_> {
             }
         }
         found.files = catalog::collapse(found.files)?;
+        if self.verify {
+            self.read_side_files(&mut found).await;
+        }
         match (found.files.is_empty(), found.failed.len()) {
             (true, 0) => nothing_in(&found).map_or(Ok(found), Err),
             // Nothing is left that could go on.

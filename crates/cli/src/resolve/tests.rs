@@ -17,7 +17,7 @@ fn args(line: &str) -> GetArgs {
 
 fn engine_of(line: &str) -> EngineConfig {
     let args = args(line);
-    engine(&args.tuning, &args.retry, args.target.overwrite)
+    engine(&args.tuning, &args.retry, &args.target)
 }
 
 fn http_of(line: &str) -> Result<HttpConfig> {

@@ -207,6 +207,7 @@ fn merge(kept: &mut FileSpec, again: FileSpec) -> Result<()> {
     kept.size = kept.size.or(again.size);
     kept.size_hint = kept.size_hint.or(again.size_hint);
     kept.digest = kept.digest.take().or(again.digest);
+    kept.pieces = kept.pieces.take().or(again.pieces);
     for mirror in again.mirrors {
         if !kept.mirrors.contains(&mirror) {
             kept.mirrors.push(mirror);

@@ -63,6 +63,9 @@ pub struct EngineConfig {
     pub stall_timeout: Duration,
     /// Replace an existing file that differs.
     pub overwrite: bool,
+    /// Where the list has no digest of a file, one that lies beside it on the server (`SHA256SUMS`,
+    /// `NAME.sha256`) or that its answer names (`Repr-Digest`, `Digest`, `Content-MD5`) is checked.
+    pub verify: bool,
     /// The seed of the retry jitter.
     pub seed: u64,
 }
@@ -76,6 +79,7 @@ impl Default for EngineConfig {
             retry: RetryConfig::default(),
             stall_timeout: Duration::from_secs(30),
             overwrite: false,
+            verify: false,
             seed: 0,
         }
     }

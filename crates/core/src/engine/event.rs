@@ -9,7 +9,7 @@ use url::Url;
 
 use super::UserLimits;
 use crate::ErrorKind;
-use crate::catalog::FileSpec;
+use crate::catalog::{Digest, FileSpec};
 use crate::connection::{Origin, Protocol};
 
 /// A file by its number in the list.
@@ -52,6 +52,8 @@ pub struct Head {
     pub ranges: bool,
     /// What tells this version of the file from another.
     pub validator: Validator,
+    /// What the whole file hashes to, where that was asked for and is told.
+    pub digest: Option<Digest>,
     /// `Last-Modified`, parsed.
     pub modified: Option<SystemTime>,
     /// Where the response came from, after redirects.
@@ -188,6 +190,15 @@ pub enum Event {
         /// Whether it is verified and under its final name.
         result: Result<(), Failure>,
     },
+    /// The other answer to [`Action::Finish`]: the bytes are not those that were promised.
+    Damaged {
+        /// The file.
+        file: FileId,
+        /// Where they are wrong, as far as can be told.
+        ranges: Vec<ByteRange>,
+        /// The failure that it is if there is nobody else to ask.
+        failure: Failure,
+    },
     /// The transport measured a round-trip time.
     Rtt(Duration),
     /// A connection is ready for requests.
@@ -233,6 +244,8 @@ pub struct Fetch {
     /// The file comes anew: what was written of it goes before the first byte of the answer is
     /// written, and stays if there is none.
     pub anew: bool,
+    /// What the server says that the file hashes to counts: nothing else tells.
+    pub wants_digest: bool,
 }
 
 /// Something that has to be done.
@@ -258,8 +271,8 @@ pub enum Action {
         /// The stream.
         stream: StreamId,
     },
-    /// `file` starts anew, and what is there of it is worth nothing. Tell why; its next fetch throws
-    /// it away.
+    /// Bytes of `file` that are there are worth nothing and come again. Tell why. If it starts anew,
+    /// its next fetch throws away what is there.
     Restart {
         /// The file.
         file: FileId,
@@ -277,7 +290,8 @@ pub enum Action {
         /// These will surely be used.
         open: u32,
     },
-    /// Every byte of `file` is there: verify and rename it; answer with [`Event::Finished`].
+    /// Every byte of `file` is there: verify and rename it; answer with [`Event::Finished`] or
+    /// [`Event::Damaged`].
     Finish {
         /// The file.
         file: FileId,

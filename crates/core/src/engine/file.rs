@@ -10,7 +10,7 @@ use url::Url;
 
 use super::OriginId;
 use super::event::{Existing, Resumable, Validator};
-use crate::catalog::FileSpec;
+use crate::catalog::{Digest, FileSpec};
 
 /// How often a rerun is told of a file: what its process' end costs is a percent or two of it.
 const CHECKPOINTS: u64 = 64;
@@ -76,6 +76,10 @@ pub(super) struct Entry {
     pub(super) failures: u32,
     /// Times that the server's file turned out to be another one.
     pub(super) restarts: u32,
+    /// Times that its bytes were other ones than those that were promised.
+    pub(super) damaged: usize,
+    /// What the server says that it hashes to.
+    pub(super) promised: Option<Digest>,
     /// No new stream before this.
     pub(super) not_before: Option<Timestamp>,
     /// Bytes that a rerun has been told of.
@@ -112,6 +116,8 @@ impl Entry {
             attempt: 0,
             failures: 0,
             restarts: 0,
+            damaged: 0,
+            promised: None,
             not_before: None,
             noted: 0,
         }
@@ -153,6 +159,7 @@ impl Entry {
         self.noted = 0;
         self.ranges.reset();
         self.validator = None;
+        self.promised = None;
         self.modified = None;
         self.located = None;
         self.takes_ranges = false;
@@ -163,7 +170,7 @@ impl Entry {
     /// Whether ranges that are asked for one by one can be joined: something tells that they are of
     /// one version, now or when all are there.
     pub(super) fn can_join(&self, validator: &Validator) -> bool {
-        validator.is_strong() || self.spec.digest.is_some()
+        validator.is_strong() || self.spec.is_verifiable()
     }
 
     /// What a rerun needs, when enough has come since it was last told.

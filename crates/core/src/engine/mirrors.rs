@@ -35,7 +35,11 @@ impl Engine {
         self.give_up(file, failure);
     }
 
-    fn next_place(&mut self, file: FileId, dead: Option<OriginId>) -> Option<(usize, OriginId)> {
+    pub(super) fn next_place(
+        &mut self,
+        file: FileId,
+        dead: Option<OriginId>,
+    ) -> Option<(usize, OriginId)> {
         let entry = &self.files[file.index()];
         if matches!(entry.state, State::Finishing | State::Over) {
             return None;
@@ -49,7 +53,7 @@ impl Engine {
             .find(|(_, origin)| Some(*origin) != dead)
     }
 
-    fn move_to_place(&mut self, file: FileId, place: usize, origin: OriginId) {
+    pub(super) fn move_to_place(&mut self, file: FileId, place: usize, origin: OriginId) {
         let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
         for stream in streams {
             self.abort(stream);
@@ -105,10 +109,10 @@ impl Entry {
         let etag = self.validator.take().and_then(|validator| validator.etag);
         let can_join = self.takes_ranges
             && self.ranges.size().is_some()
-            && (etag.is_some() || self.spec.digest.is_some());
+            && (etag.is_some() || self.spec.is_verifiable());
         // Servers date their copies by themselves: that tells nothing between two of them.
         self.validator = etag
-            .filter(|_| self.spec.digest.is_none())
+            .filter(|_| !self.spec.is_verifiable())
             .map(|etag| super::Validator { etag: Some(etag), last_modified: None });
         self.unproven = can_join;
         can_join
@@ -119,7 +123,7 @@ impl Entry {
         let known = self.validator.as_ref().and_then(etag);
         head.total.is_some()
             && head.total == self.ranges.size()
-            && (self.spec.digest.is_some() || known.is_some() && known == etag(&head.validator))
+            && (self.spec.is_verifiable() || known.is_some() && known == etag(&head.validator))
     }
 }
 

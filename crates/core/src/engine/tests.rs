@@ -2,6 +2,7 @@
 
 mod complete;
 mod control;
+mod damage;
 mod faults;
 mod host;
 mod mirrors;

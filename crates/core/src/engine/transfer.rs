@@ -66,6 +66,7 @@ impl Engine {
         }
         let entry = &mut self.files[file.index()];
         entry.modified = head.modified;
+        entry.promised = entry.promised.take().or(head.digest);
         if !whole {
             entry.gave_range = true;
             return;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use http::header::ACCEPT_RANGES;
 use http::{HeaderMap, StatusCode};
 
+use super::digests;
 use super::fields::{
     content_length, content_range, encoded, modified, same_version, text, unsatisfied_total,
     validator,
@@ -36,6 +37,7 @@ pub(super) fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
         ranges: !encoded(headers) && (status == StatusCode::PARTIAL_CONTENT || says_so),
         modified: modified(headers),
         validator: validator(headers),
+        digest: fetch.wants_digest.then(|| digests::promised(status, headers)).flatten(),
         url: response.final_url.clone(),
         origin: response.origin.clone(),
         protocol: response.protocol,

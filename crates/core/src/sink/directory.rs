@@ -1,14 +1,17 @@
 //! Files below a directory.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind as IoKind};
+use std::io::{self, ErrorKind as IoKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Output, Sink, checksum_failure, io_failure};
-use crate::catalog::{Digest, FileSpec};
+use pelton_algos::ranges::ByteRange;
+
+use super::hashing::Hashing;
+use super::{Damage, Output, Sink, checksum_failure, io_failure};
+use crate::catalog::{Digest, FileSpec, Pieces};
 use crate::connection::shown;
-use crate::digest::hash_file;
+use crate::digest::{Hasher, hash_file};
 use crate::engine::{Existing, Opened, Resumable};
 use crate::journal::{self, Journal};
 use crate::{Error, ErrorKind, Result};
@@ -72,7 +75,7 @@ impl DirectorySink {
             }
             Ok(found) => {
                 // Never the same by size and date where a digest says what it is.
-                let modified = found.modified().ok().filter(|_| spec.digest.is_none());
+                let modified = found.modified().ok().filter(|_| !spec.is_verifiable());
                 return Ok(Opened::Existing(Existing { size: found.len(), modified }));
             }
             Err(error) if error.kind() == IoKind::NotFound => {}
@@ -102,6 +105,9 @@ impl Sink for DirectorySink {
             target,
             url: shown(&spec.url),
             digest: spec.digest.clone(),
+            expected: None,
+            pieces: spec.pieces.clone(),
+            hashing: None,
             options: self.options,
             file: None,
             continues: None,
@@ -111,6 +117,7 @@ impl Sink for DirectorySink {
         if let Opened::Part(part) = &opened {
             output.continues = Some(part.clone());
         }
+        output.begin_hashing();
         (opened, Box::new(output))
     }
 }
@@ -134,7 +141,13 @@ struct PartFile {
     part: PathBuf,
     state: PathBuf,
     url: String,
+    /// What the list says that it hashes to.
     digest: Option<Digest>,
+    /// What the server says.
+    expected: Option<Digest>,
+    pieces: Option<Pieces>,
+    /// The hash of what is there, where a digest is known.
+    hashing: Option<Hashing>,
     options: DirectoryOptions,
     /// Opened with the first byte: a file that fails before leaves nothing behind.
     file: Option<File>,
@@ -213,20 +226,73 @@ impl PartFile {
         }
     }
 
-    fn verify(&self) -> Result<()> {
-        let Some(expected) = &self.digest else { return Ok(()) };
-        let actual = hash_file(&self.part, expected.algorithm)
-            .map_err(|error| io_failure(&self.part, "can't be read", error))?;
-        if actual == expected.value {
-            return Ok(());
+    fn promised(&self) -> Option<&Digest> {
+        self.digest.as_ref().or(self.expected.as_ref())
+    }
+
+    /// Hashes from now on what is there and what comes.
+    fn begin_hashing(&mut self) {
+        let promised = self.promised().map(|digest| digest.algorithm);
+        self.hashing = promised.map(|algorithm| Hashing::new(self.part.clone(), algorithm));
+        if let (Some(hashing), Some(part)) = (&mut self.hashing, &self.continues) {
+            part.done.iter().for_each(|range| hashing.wrote(range.clone()));
         }
-        let actual = Digest { algorithm: expected.algorithm, value: actual };
-        Err(checksum_failure(&self.url, expected, &actual))
+    }
+
+    /// Whether the whole has the digest that was promised, else what it has. `None` where none was.
+    fn wrong_digest(&mut self) -> io::Result<Option<Digest>> {
+        let Some(hashing) = &mut self.hashing else { return Ok(None) };
+        let value = hashing.finish()?;
+        let actual = self.promised().map(|expected| Digest { value, ..expected.clone() });
+        Ok(actual.filter(|actual| Some(actual) != self.promised()))
+    }
+
+    /// The pieces of the file at `path` whose bytes are not those that were promised.
+    fn wrong_pieces(&self, path: &Path) -> io::Result<Vec<ByteRange>> {
+        let Some(pieces) = &self.pieces else { return Ok(Vec::new()) };
+        let mut part = File::open(path)?;
+        let size = part.metadata()?.len();
+        let mut wrong = Vec::new();
+        for (range, digest) in pieces.of(size) {
+            let mut hasher = Hasher::new(pieces.algorithm);
+            hasher.read_from(io::Read::by_ref(&mut part).take(range.end - range.start))?;
+            if hasher.finish() != digest {
+                wrong.push(range);
+            }
+        }
+        Ok(wrong)
+    }
+
+    fn damage(&mut self) -> io::Result<Option<Damage>> {
+        let actual = self.wrong_digest()?;
+        // The digest of the whole is as good as those of its pieces, which tell where it is wrong.
+        let is_right = actual.is_none() && self.hashing.is_some();
+        let ranges = if is_right { Vec::new() } else { self.wrong_pieces(&self.part)? };
+        let failure = match (&actual, self.promised()) {
+            (Some(actual), Some(expected)) => checksum_failure(&self.url, expected, actual),
+            _ if ranges.is_empty() => return Ok(None),
+            _ => {
+                let message = format!(
+                    "{}: {} of its pieces have other digests than they should; the file is not kept",
+                    self.url,
+                    ranges.len()
+                );
+                Error::new(ErrorKind::Checksum, message)
+            }
+        };
+        let whole = 0..fs::metadata(&self.part)?.len();
+        let ranges = if ranges.is_empty() { vec![whole] } else { ranges };
+        // Nobody must take them for right ones, not after a crash either.
+        journal::clear(&self.state)?;
+        (self.journal, self.continues) = (Journaling::Silent, None);
+        if let Some(hashing) = &mut self.hashing {
+            hashing.spoil();
+        }
+        Ok(Some(Damage { ranges, failure }))
     }
 
     fn complete(&mut self, modified: Option<SystemTime>) -> Result<()> {
         self.opened()?;
-        self.verify()?;
         let (fsync, part) = (self.options.fsync, self.part.clone());
         let file = self.opened()?;
         if let Some(modified) = modified {
@@ -285,6 +351,19 @@ impl Output for PartFile {
         self.opened().map(Some)
     }
 
+    fn wrote(&mut self, range: ByteRange) {
+        if let Some(hashing) = &mut self.hashing {
+            hashing.wrote(range);
+        }
+    }
+
+    fn expect(&mut self, digest: &Digest) {
+        if self.promised().is_none() {
+            self.expected = Some(digest.clone());
+            self.begin_hashing();
+        }
+    }
+
     fn set_size(&mut self, size: u64) -> Result<()> {
         let allocation = self.options.allocation;
         if allocation == Allocation::None {
@@ -311,8 +390,8 @@ impl Output for PartFile {
     }
 
     fn restart(&mut self) -> Result<()> {
-        self.continues = None;
-        self.journal = Journaling::Silent;
+        (self.journal, self.continues, self.expected) = (Journaling::Silent, None, None);
+        self.begin_hashing();
         journal::clear(&self.state)
             .map_err(|error| io_failure(&self.state, "can't be emptied", error))?;
         if let Some(file) = &self.file {
@@ -322,14 +401,23 @@ impl Output for PartFile {
     }
 
     fn verify_existing(&self) -> Result<bool> {
-        let Some(expected) = &self.digest else { return Ok(false) };
-        let actual = hash_file(&self.target, expected.algorithm)
-            .map_err(|error| io_failure(&self.target, "can't be read", error))?;
-        Ok(actual == expected.value)
+        let is_right = match (&self.digest, &self.pieces) {
+            (Some(expected), _) => {
+                hash_file(&self.target, expected.algorithm).map(|actual| actual == expected.value)
+            }
+            (None, Some(_)) => self.wrong_pieces(&self.target).map(|wrong| wrong.is_empty()),
+            (None, None) => Ok(false),
+        };
+        is_right.map_err(|error| io_failure(&self.target, "can't be read", error))
     }
 
     fn finish_takes_long(&self) -> bool {
-        self.digest.is_some() || self.options.fsync
+        self.promised().is_some() || self.pieces.is_some() || self.options.fsync
+    }
+
+    fn verify(&mut self) -> Result<Option<Damage>> {
+        self.opened()?;
+        self.damage().map_err(|error| io_failure(&self.part, "can't be read", error))
     }
 
     fn finish(mut self: Box<Self>, modified: Option<SystemTime>) -> Result<()> {

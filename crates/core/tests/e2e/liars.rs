@@ -4,14 +4,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pelton_algos::policy::{Fixed, FixedConfig};
 use pelton_core::engine::EngineConfig;
 use pelton_core::{Client, ErrorKind, Report};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
 use tempfile::TempDir;
 
-use crate::support::{builder, client, engine, file, four_by_four, names, run, tree, try_run};
+use crate::support::{
+    builder, client, engine, file, four_by_four, names, one_stream, run, tree, try_run,
+};
 
 const SIZE: u64 = 1_000_000;
 
@@ -26,11 +27,6 @@ fn bytes() -> Vec<u8> {
 /// Four range streams a file.
 fn splitting() -> Client {
     builder().policy(four_by_four()).build().unwrap()
-}
-
-fn one_stream() -> Client {
-    let one = FixedConfig { concurrency: 1, parallelism: 1, ..FixedConfig::default() };
-    builder().policy(Fixed::new(one)).build().unwrap()
 }
 
 /// First and last byte that a request asks for.

@@ -5,6 +5,7 @@
 mod events;
 mod failures;
 mod files;
+mod integrity;
 mod liars;
 mod matrix;
 mod mirrors;

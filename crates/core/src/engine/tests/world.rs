@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pelton_algos::limits::Jitter;
 use pelton_algos::policy::Policy;
-use pelton_algos::ranges::StreamId;
+use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Joules;
 use url::Url;
@@ -67,6 +67,8 @@ pub(super) struct World {
     pub(super) found: Vec<(usize, Opened)>,
     /// How long it takes to finish a file.
     pub(super) slow_finish: Option<Duration>,
+    /// What is found to be wrong of the files that are finished, one after the other.
+    pub(super) damages: VecDeque<Vec<ByteRange>>,
     pub(super) limits: UserLimits,
     /// Every fetch with its moment.
     pub(super) fetches: Vec<(Timestamp, Fetch)>,
@@ -103,6 +105,7 @@ impl World {
             metered: false,
             found: Vec::new(),
             slow_finish: None,
+            damages: VecDeque::new(),
             fetches: Vec::new(),
             decisions: Vec::new(),
             aborts: Vec::new(),
@@ -363,6 +366,12 @@ impl World {
             local.written
         );
         let after = self.slow_finish.unwrap_or_default();
+        if let Some(ranges) = self.damages.pop_front() {
+            let failure = Failure::new(ErrorKind::Checksum, "other bytes than promised");
+            let damaged = Event::Damaged { file, ranges, failure };
+            self.later(after, Coming::Event(Box::new(damaged)));
+            return;
+        }
         self.later(after, Coming::Event(Box::new(Event::Finished { file, result: Ok(()) })));
     }
 
@@ -514,6 +523,7 @@ impl World {
             total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
             ranges: host.ranges,
             validator: remote.validator(),
+            digest: None,
             modified: Some(remote.modified()),
             origin: Origin::of(&url).unwrap(),
             url,
