@@ -76,7 +76,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         context.end.set(context.end.get().min(total));
         with_output(context, |output| output.set_size(total))?;
     }
-    (context.tell)(Event::Head { stream: fetch.stream, head });
+    (context.tell)(Event::Head { stream: fetch.stream, head: *head });
     let has_file = with_output(context, |output| Ok(output.file()?.is_some()))?;
     loop {
         let end = || context.end.get().min(body_ends.unwrap_or(u64::MAX));

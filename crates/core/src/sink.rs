@@ -1,7 +1,9 @@
 //! Where bytes go: positioned writes to `NAME.part`, renamed only when complete.
 
 mod directory;
+mod files;
 mod hashing;
+mod part;
 mod stream;
 
 use std::fs::File;
@@ -10,6 +12,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 pub use directory::{Allocation, DirectoryOptions, DirectorySink};
+pub(crate) use files::not_followed;
 pub use stream::StreamSink;
 
 use pelton_algos::ranges::ByteRange;

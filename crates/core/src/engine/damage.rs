@@ -33,10 +33,13 @@ impl Engine {
     fn forget(&mut self, file: FileId, ranges: &[ByteRange], reason: String) {
         let entry = &mut self.files[file.index()];
         let before = entry.ranges.done_bytes();
-        ranges.iter().for_each(|range| entry.ranges.forget(range));
+        for range in ranges {
+            entry.ranges.forget(range);
+        }
         let left = entry.ranges.done_bytes();
         if left == 0 || !entry.takes_ranges {
-            ranges.iter().for_each(|range| entry.ranges.mark_done(range.clone()));
+            // All of it is lost.
+            ranges.iter().cloned().for_each(|range| entry.ranges.mark_done(range));
             self.start_anew(file, reason);
             return;
         }

@@ -40,6 +40,7 @@ pub(super) enum State {
     Over,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) spec: FileSpec,

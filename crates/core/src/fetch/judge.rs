@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Result};
 
 pub(super) enum Verdict {
     /// The body is kept; it ends at this offset in the file, where that is known.
-    Keep(Head, Option<u64>),
+    Keep(Box<Head>, Option<u64>),
     Stop(Outcome),
 }
 
@@ -43,7 +43,7 @@ pub(super) fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
         protocol: response.protocol,
         response_time: response.response_time,
     };
-    Ok(Verdict::Keep(head, end))
+    Ok(Verdict::Keep(Box::new(head), end))
 }
 
 /// What a body is of its file.

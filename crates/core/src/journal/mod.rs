@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use pelton_algos::ranges::FileRanges;
 
 use crate::engine::Resumable;
+use crate::sink::not_followed;
 use record::{Record, read};
 
 /// How often a part's bytes are synced: what the loss of power may cost.
@@ -37,7 +38,8 @@ pub(crate) fn load(path: &Path, url: &str, part_length: u64) -> Option<Resumable
 /// nobody must believe it again, not even after a loss of power. An empty one says that the part is
 /// pelton's.
 pub(crate) fn clear(path: &Path) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    let mut options = OpenOptions::new();
+    let file = not_followed(options.write(true).create(true).truncate(false)).open(path)?;
     if file.metadata()?.len() > 0 {
         file.set_len(0)?;
         file.sync_all()?;
@@ -64,7 +66,7 @@ impl Journal {
     /// The journal at `path`: continued where it speaks of `part`, else begun.
     pub(crate) fn open(path: &Path, url: &str, part: &Resumable) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        let mut file = options.read(true).append(true).create(true).open(path)?;
+        let mut file = not_followed(options.read(true).append(true).create(true)).open(path)?;
         let found = fs::read(path).ok().and_then(|bytes| read(&bytes, boot_id().as_deref()));
         let continued = found.filter(|found| {
             found.url == url

@@ -1,6 +1,5 @@
 //! Hashes a file while it comes, so that little is left to do when its last byte is there.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ const STEP: u64 = 4 * 1024 * 1024;
 
 /// The hash of a file as far as it is there from its first byte on. Its bytes are read back: on Linux
 /// many never came through this process.
+#[derive(Debug)]
 pub(super) struct Hashing {
     path: PathBuf,
     algorithm: DigestAlgorithm,
@@ -26,23 +26,18 @@ pub(super) struct Hashing {
     state: State,
 }
 
+#[derive(Debug)]
 enum State {
-    Idle(Hasher),
-    Running(JoinHandle<io::Result<Hasher>>),
+    Idle(Box<Hasher>),
+    Running(JoinHandle<io::Result<Box<Hasher>>>),
     /// What was hashed is not what is there: all of it is to be hashed again.
     Spoilt,
-}
-
-impl fmt::Debug for Hashing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hashing").field("path", &self.path).field("hashed", &self.hashed).finish()
-    }
 }
 
 impl Hashing {
     /// Of the file at `path`, of which nothing is there.
     pub(super) fn new(path: PathBuf, algorithm: DigestAlgorithm) -> Self {
-        let state = State::Idle(Hasher::new(algorithm));
+        let state = State::Idle(Box::new(Hasher::new(algorithm)));
         Self { path, algorithm, written: FileRanges::default(), hashed: 0, state }
     }
 
@@ -96,12 +91,12 @@ impl Hashing {
     }
 }
 
-fn joined(thread: JoinHandle<io::Result<Hasher>>) -> io::Result<Hasher> {
+fn joined(thread: JoinHandle<io::Result<Box<Hasher>>>) -> io::Result<Box<Hasher>> {
     thread.join().map_err(|_| io::Error::other("hashing a part failed"))?
 }
 
 /// `hasher` with the bytes of `range` of the file at `path`, as far as it has them.
-fn go_on(path: &Path, mut hasher: Hasher, range: ByteRange) -> io::Result<Hasher> {
+fn go_on(path: &Path, mut hasher: Box<Hasher>, range: ByteRange) -> io::Result<Box<Hasher>> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(range.start))?;
     hasher.read_from(file.take(range.end - range.start))?;

@@ -66,11 +66,17 @@ fn answer(request: &RawRequest, bytes: &[u8], fields: &[(&str, String)]) -> Repl
     if request.head.starts_with("HEAD") { reply } else { reply.body(&bytes[first..=last]) }
 }
 
+fn flip(bytes: &mut [u8], at: &[u64]) {
+    for at in at {
+        bytes[*at as usize] ^= 1;
+    }
+}
+
 /// Serves the file with its bytes at `wrong` flipped, as many times as the closure says.
 fn corrupt(wrong: &[u64], is_wrong: impl Fn(usize) -> bool + Send + Sync + 'static) -> Scripted {
     let good = bytes();
     let mut bad = good.clone();
-    wrong.iter().for_each(|at| bad[*at as usize] ^= 1);
+    flip(&mut bad, wrong);
     Scripted::start(move |request| {
         answer(request, if is_wrong(request.number) { &bad } else { &good }, &[])
     })
@@ -146,11 +152,11 @@ fn a_bad_piece_alone_is_fetched_again() {
         let bad = corrupt(&wrong, |_| true);
         let good = corrupt(&[], |_| false);
         // Without a mirror the same place gives the right bytes from then on.
-        let served = AtomicUsize::new(0);
+        let answered = AtomicUsize::new(0);
         let (mended, mut flipped) = (bytes(), bytes());
-        wrong.iter().for_each(|at| flipped[*at as usize] ^= 1);
+        flip(&mut flipped, &wrong);
         let alone = Scripted::start(move |request| {
-            let is_first = served.fetch_add(1, Ordering::Relaxed) == 0;
+            let is_first = answered.fetch_add(1, Ordering::Relaxed) == 0;
             answer(request, if is_first { &flipped } else { &mended }, &[])
         })
         .unwrap();
@@ -183,12 +189,11 @@ fn a_metalink_with_mirrors_and_pieces() {
     let dead_url = dead.url("/f");
     drop(dead);
     let (bad, good) = (corrupt(&[2 * PIECE], |_| true), corrupt(&[], |_| false));
-    let hashes: String = pieces()
-        .digests
-        .iter()
-        .map(|value| Digest { algorithm: DigestAlgorithm::Sha1, value: value.clone() })
-        .map(|digest| format!("<hash>{}</hash>", hex(&digest)))
-        .collect();
+    let hashes = pieces().digests.into_iter().map(|value| {
+        let digest = Digest { algorithm: DigestAlgorithm::Sha1, value };
+        format!("<hash>{}</hash>", hex(&digest))
+    });
+    let hashes = hashes.collect::<Vec<_>>().concat();
     let text = format!(
         "<?xml version=\"1.0\"?><metalink xmlns=\"urn:ietf:params:xml:ns:metalink\">
          <file name=\"set/image\"><size>{SIZE}</size><hash type=\"sha-256\">{}</hash>
@@ -299,9 +304,9 @@ fn a_list_of_digests_that_cannot_be_read_is_told() {
 
 #[test]
 fn a_part_of_an_earlier_run_is_hashed_too() {
-    let served = AtomicUsize::new(0);
+    let answered = AtomicUsize::new(0);
     let bytes = bytes();
-    let server = Scripted::start(move |request| match served.fetch_add(1, Ordering::Relaxed) {
+    let server = Scripted::start(move |request| match answered.fetch_add(1, Ordering::Relaxed) {
         0 => Reply::status("200 OK")
             .field("Accept-Ranges", "bytes")
             .field("ETag", "\"1\"")
