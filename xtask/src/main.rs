@@ -1,6 +1,8 @@
-//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`.
+//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`,
+//! `cargo xtask fuzz`.
 
 mod dependencies;
+mod fuzz;
 mod step;
 mod tools;
 
@@ -14,7 +16,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   lint   formatting and clippy
   test   lint, every test, the documentation, and the rules about dependencies
-  bench  the benchmarks: the pure decisions, and whole transfers over loopback";
+  bench  the benchmarks: the pure decisions, and whole transfers over loopback
+  fuzz   [--seconds N] [TARGET...]: every parser, or these, with what libFuzzer makes up";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
         ["lint"] => lint(),
         ["test"] => test(),
         ["bench"] => bench(),
+        ["fuzz", ref rest @ ..] => fuzz::run(rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -58,6 +62,7 @@ fn test() -> Result<()> {
     run("documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
 
     if require_tools {
+        fuzz::run(&["--seconds", "5"])?;
         quick_matrix()?;
     }
     dependencies::check_directions()?;

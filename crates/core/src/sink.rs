@@ -3,6 +3,7 @@
 mod directory;
 mod files;
 mod hashing;
+mod names;
 mod part;
 mod stream;
 

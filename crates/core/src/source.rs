@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::catalog::{self, FileSpec, ListingPage, WalkOptions, Walked};
 use crate::client::Input;
-use crate::connection::{GetRequest, Http, Origin, shown};
+use crate::connection::{GetRequest, Http, Origin, shown, shown_text};
 use crate::{Error, ErrorKind, Result, fetch};
 
 /// Listings above this are not read further: a page for people is never that long.
@@ -231,6 +231,7 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
 
 fn parse(text: &str) -> Result<Url> {
     Url::parse(text.trim()).map_err(|error| {
+        let text = shown_text(text);
         let message = format!("{text:?} is no URL ({error}); write it as https://host/path");
         Error::new(ErrorKind::Usage, message)
     })

@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::names;
+use crate::connection::{shown, shown_text};
 use crate::{Error, ErrorKind, Result};
 
 /// How a digest was made.
@@ -251,7 +252,7 @@ impl FileSpec {
 /// An http or https URL from `text`, resolved against `base` where there is one.
 pub(super) fn parse_url(text: &str, base: Option<&Url>) -> Result<Url> {
     let url = Url::options().base_url(base).parse(text).map_err(|error| {
-        let line = format!("{} is no URL: {error}", names::excerpt(text));
+        let line = format!("{} is no URL: {error}", names::excerpt(&shown_text(text)));
         Error::new(ErrorKind::Usage, line)
     })?;
     check_scheme(&url)?;
@@ -280,16 +281,6 @@ pub(super) fn as_directory(base: &Url) -> Url {
         directory.set_path(&format!("{}/", base.path()));
     }
     directory
-}
-
-/// `url` for people: without its password.
-pub(super) fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    if url.password().is_some() && url.set_password(Some("***")).is_err() {
-        // Only a URL without a host refuses a password, and such a one has none.
-        return url.scheme().to_owned();
-    }
-    url.into()
 }
 
 fn check_scheme(url: &Url) -> Result<()> {
@@ -350,11 +341,5 @@ mod tests {
     fn other_schemes_are_refused() {
         let error = FileSpec::from_url("ftp://example.org/x".parse().unwrap()).unwrap_err();
         assert!(error.to_string().contains("ftp://example.org/x: only http and https"));
-    }
-
-    #[test]
-    fn passwords_are_not_shown() {
-        let url = "https://user:secret@example.org/x".parse().unwrap();
-        assert_eq!(shown(&url), "https://user:***@example.org/x");
     }
 }

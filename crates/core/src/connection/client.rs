@@ -41,8 +41,8 @@ pub struct GetRequest {
     pub home: Option<Url>,
     /// First and last byte, both inclusive; no last = to the end (RFC 9110, section 14.2).
     pub range: Option<(u64, Option<u64>)>,
-    /// Further headers. `Authorization` and `Cookie` stay with the origin of `home`, which is
-    /// `url` where it is not given.
+    /// Further headers. They stay with the origin of `home`, which is `url` where it is not given, but
+    /// for a few that can be no secret (`Accept`, `User-Agent` and the like).
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 

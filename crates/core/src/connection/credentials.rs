@@ -5,7 +5,8 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, RANGE, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, COOKIE, PRAGMA, RANGE,
+    USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
@@ -15,6 +16,7 @@ use super::client::GetRequest;
 use super::config::HttpConfig;
 use super::origin::Origin;
 use crate::Result;
+use crate::fetch::digests::WANT_REPR_DIGEST;
 
 /// The headers of one hop of `request`, which has led to `url` at `origin`. Secrets that were given
 /// for the requested origin go nowhere else.
@@ -30,14 +32,10 @@ pub(super) fn headers(
     headers.insert(USER_AGENT, config.user_agent.clone());
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     for (name, value) in config.headers.iter().chain(&request.headers) {
-        if is_secret(name) {
-            if at_home {
-                let mut value = value.clone();
-                value.set_sensitive(true);
-                headers.insert(name, value);
-            }
-        } else {
-            headers.insert(name, value.clone());
+        if at_home || says_nothing_of_the_caller(name) {
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            headers.insert(name, value);
         }
     }
     // A compressed representation has other byte offsets (RFC 9110, section 14.1.2).
@@ -87,8 +85,10 @@ fn user_and_password(
     }
 }
 
-fn is_secret(name: &HeaderName) -> bool {
-    *name == AUTHORIZATION || *name == COOKIE || *name == PROXY_AUTHORIZATION
+/// Whether a header may go to any origin. All others may be credentials under a name of their own.
+fn says_nothing_of_the_caller(name: &HeaderName) -> bool {
+    [ACCEPT, ACCEPT_LANGUAGE, CACHE_CONTROL, PRAGMA, USER_AGENT].contains(name)
+        || *name == WANT_REPR_DIGEST
 }
 
 fn range_value((first, last): (u64, Option<u64>)) -> HeaderValue {

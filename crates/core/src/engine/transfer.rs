@@ -203,6 +203,8 @@ impl Engine {
                 self.on_range_refused(now, ended, failure);
                 return;
             }
+            // What fails behind the last byte is none of the file's.
+            Outcome::Failed(_) if self.files[file.index()].ranges.is_complete() => {}
             Outcome::Failed(failure) => {
                 self.on_failure(now, ended, failure);
                 return;
@@ -257,6 +259,9 @@ impl Engine {
             self.fail(file, Failure::new(ErrorKind::Changed, message));
             return;
         }
+        // Perhaps several machines answer, and none agrees with another: what one of them sends in one
+        // body is of one version.
+        entry.ignores_ranges |= entry.restarts > 1;
         self.start_anew(file, failure.message);
     }
 

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use crate::catalog::{Digest, DigestAlgorithm};
 
 /// Asks for `Repr-Digest` (RFC 9530, section 4).
-pub(super) const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
+pub(crate) const WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 pub(super) const WANTED: HeaderValue = HeaderValue::from_static("sha-256=10, sha-512=5");
 
 /// The best digest of the whole file that a response names. `Repr-Digest` and `Digest` are of the

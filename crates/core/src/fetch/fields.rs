@@ -33,7 +33,7 @@ pub(super) fn encoded(headers: &HeaderMap) -> bool {
 /// What tells this version from others for certain: only strong validators join ranges (RFC 9110,
 /// section 8.8.1). A date is one where the answer is younger by a second at least: within the second
 /// the file may have changed once more (section 8.8.2.2).
-pub(super) fn validator(headers: &HeaderMap) -> Validator {
+pub(crate) fn validator(headers: &HeaderMap) -> Validator {
     let etag = text(headers, &ETAG).filter(|tag| tag.starts_with('"')).map(str::to_owned);
     let is_strong = match (modified(headers), date(headers, &DATE)) {
         (Some(modified), Some(date)) => modified + Duration::from_secs(1) <= date,

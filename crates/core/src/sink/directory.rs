@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind as IoKind;
 use std::path::PathBuf;
 
+use super::names::{SeenNames, link_out_of};
 use super::part::PartFile;
 use super::{Output, Sink, io_failure};
 use crate::catalog::FileSpec;
@@ -46,18 +47,35 @@ impl Default for DirectoryOptions {
 pub struct DirectorySink {
     directory: PathBuf,
     options: DirectoryOptions,
+    names: SeenNames,
 }
 
 impl DirectorySink {
     /// A sink below `directory`.
     pub fn new(directory: impl Into<PathBuf>, options: DirectoryOptions) -> Self {
-        Self { directory: directory.into(), options }
+        Self { directory: directory.into(), options, names: SeenNames::default() }
     }
 
-    fn look(&self, spec: &FileSpec, output: &PartFile) -> Result<Opened> {
+    fn look(&mut self, spec: &FileSpec, output: &PartFile) -> Result<Opened> {
+        if let Some(link) = link_out_of(&self.directory, &spec.name) {
+            let message = format!(
+                "{}: a link that leads out of {}; remove it, or give the directory that it leads to",
+                link.display(),
+                self.directory.display()
+            );
+            return Err(Error::new(ErrorKind::FileIo, message));
+        }
         if let Some(parent) = output.target.parent() {
             fs::create_dir_all(parent)
                 .map_err(|error| io_failure(parent, "can't be made", error))?;
+        }
+        if let Some(other) = self.names.same_file(&self.directory, &spec.name) {
+            let message = format!(
+                "{}: this file system takes it for {other}, which is another file of this run; give \
+                 one another name (out=)",
+                output.target.display()
+            );
+            return Err(Error::new(ErrorKind::Exists, message));
         }
         match fs::metadata(&output.target) {
             Ok(found) if !found.is_file() => {

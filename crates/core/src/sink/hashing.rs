@@ -141,7 +141,9 @@ mod tests {
             if let Some(end) = rewritten {
                 write(&old, 0..end);
             }
-            ranges.into_iter().for_each(|range| write(&new, range));
+            for range in ranges {
+                write(&new, range);
+            }
             let expected = hash_file(&path, DigestAlgorithm::Crc32c).unwrap();
             prop_assert_eq!(hashing.finish().unwrap(), expected);
         }

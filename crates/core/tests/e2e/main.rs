@@ -5,11 +5,14 @@
 mod events;
 mod failures;
 mod files;
+mod hostile;
+mod http2;
 mod integrity;
 mod liars;
 mod matrix;
 mod mirrors;
 mod origins;
 mod own;
+mod privacy;
 mod resume;
 mod support;

@@ -50,6 +50,7 @@ fn a_wrong_whole_comes_once_more_and_is_then_given_up() {
     }
 }
 
+#[expect(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
 #[test]
 fn a_server_without_ranges_sends_it_all_again() {
     let mut world = world(Host { ranges: false, ..Host::default() });
@@ -62,6 +63,7 @@ fn a_server_without_ranges_sends_it_all_again() {
     assert!(world.fetches_of(0)[1].1.anew);
 }
 
+#[expect(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
 #[test]
 fn mirrors_are_asked_for_wrong_bytes_before_the_same_place_is() {
     let mut world = world(Host::default());

@@ -49,7 +49,7 @@ enum Verdict {
     Silence,
     Failed(ErrorKind, Option<Duration>),
     Ended(Outcome),
-    Body { head: Head, remote: Remote, breaks_after: Option<u64> },
+    Body { head: Box<Head>, remote: Remote, breaks_after: Option<u64> },
 }
 
 pub(super) struct World {
@@ -465,7 +465,7 @@ impl World {
                 live.streaming = true;
                 live.breaks_at = breaks_after.map(|after| live.position + after);
                 self.next_tick.get_or_insert(self.now + TICK);
-                self.send(Event::Head { stream, head });
+                self.send(Event::Head { stream, head: *head });
             }
         }
     }
@@ -519,7 +519,7 @@ impl World {
         }
         let mut url = live.fetch.url.clone();
         url.set_host(Some(answering)).unwrap();
-        let head = Head {
+        let head = Box::new(Head {
             total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
             ranges: host.ranges,
             validator: remote.validator(),
@@ -529,7 +529,7 @@ impl World {
             url,
             protocol: host.protocol,
             response_time: host.rtt,
-        };
+        });
         Verdict::Body { head, remote, breaks_after }
     }
 
