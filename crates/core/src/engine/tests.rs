@@ -2,6 +2,7 @@
 
 mod complete;
 mod control;
+mod crashes;
 mod damage;
 mod faults;
 mod host;

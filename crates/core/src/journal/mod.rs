@@ -5,6 +5,8 @@
 //! loses what was on its way and nothing that was recorded. Against the loss of power the bytes are
 //! synced every few seconds in the background; after it, what had been synced is trusted.
 
+#[cfg(test)]
+pub(crate) mod model;
 mod record;
 
 use std::fs::{self, File, OpenOptions};

@@ -69,6 +69,10 @@ pub(super) struct World {
     pub(super) slow_finish: Option<Duration>,
     /// What is found to be wrong of the files that are finished, one after the other.
     pub(super) damages: VecDeque<Vec<ByteRange>>,
+    /// What lies in the parts that an earlier run has left, file by file.
+    pub(super) disk: Vec<BTreeMap<u64, (u64, u64)>>,
+    /// What journals were told, file by file: what is there, or to forget it.
+    pub(super) checkpoints: BTreeMap<usize, Vec<Option<Resumable>>>,
     pub(super) limits: UserLimits,
     /// Every fetch with its moment.
     pub(super) fetches: Vec<(Timestamp, Fetch)>,
@@ -106,6 +110,8 @@ impl World {
             found: Vec::new(),
             slow_finish: None,
             damages: VecDeque::new(),
+            disk: Vec::new(),
+            checkpoints: BTreeMap::new(),
             fetches: Vec::new(),
             decisions: Vec::new(),
             aborts: Vec::new(),
@@ -277,7 +283,9 @@ impl World {
                 let found = self.found.iter().find(|(index, _)| *index == file.index());
                 let opened = found.map_or(Opened::Fresh, |(_, opened)| opened.clone());
                 let local = &mut self.local[file.index()];
-                if let Opened::Part(part) = &opened {
+                if let (Opened::Part(_), Some(written)) = (&opened, self.disk.get(file.index())) {
+                    local.written.clone_from(written);
+                } else if let Opened::Part(part) = &opened {
                     let version = part.validator.etag.as_ref().unwrap()[2..3].parse().unwrap();
                     let there = part.done.iter().filter(|range| range.end <= part.size).cloned();
                     for range in there {
@@ -320,6 +328,7 @@ impl World {
                     }
                     assert!(reached >= range.end, "{file:?}: {range:?} is not there");
                 }
+                self.checkpoints.entry(file.index()).or_default().push(Some(part));
             }
             Action::Connections { origin, limit, open } => {
                 assert!(open <= limit);
@@ -366,8 +375,14 @@ impl World {
             local.written
         );
         let after = self.slow_finish.unwrap_or_default();
-        if let Some(ranges) = self.damages.pop_front() {
+        if let Some(mut ranges) = self.damages.pop_front() {
+            let size = self.engine.bytes_of(file);
+            ranges.iter_mut().for_each(|range| *range = range.start.min(size)..range.end.min(size));
+            if ranges.iter().all(std::ops::Range::is_empty) {
+                ranges = [0..size].into();
+            }
             let failure = Failure::new(ErrorKind::Checksum, "other bytes than promised");
+            self.checkpoints.entry(file.index()).or_default().push(None);
             let damaged = Event::Damaged { file, ranges, failure };
             self.later(after, Coming::Event(Box::new(damaged)));
             return;
@@ -458,8 +473,10 @@ impl World {
             Verdict::Body { head, remote, breaks_after } => {
                 let live = self.live.get_mut(&stream).unwrap();
                 live.host = head.origin.host.to_string();
+                let file = live.fetch.file.index();
                 if live.fetch.anew {
-                    self.local[live.fetch.file.index()].written.clear();
+                    self.local[file].written.clear();
+                    self.checkpoints.entry(file).or_default().push(None);
                 }
                 live.remote = Some(remote);
                 live.streaming = true;
