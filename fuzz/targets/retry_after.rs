@@ -2,4 +2,6 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|value: &[u8]| pelton_core::fuzzing::retry_after(value));
+libfuzzer_sys::fuzz_target!(|value: &[u8]| {
+    let _ = pelton_core::fuzzing::retry_after(value);
+});

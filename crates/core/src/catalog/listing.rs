@@ -62,7 +62,7 @@ pub fn parse(base: &Url, content_type: Option<&str>, body: &[u8]) -> Result<List
             Ok(Some(entry)) => entry,
             Ok(None) => continue,
             Err(refusal) => {
-                refused.push(refusal);
+                refused.push(*refusal);
                 continue;
             }
         };
@@ -95,7 +95,7 @@ fn no_listing(url: &Url, why: &str) -> Error {
 }
 
 /// What `row` links to, where that is directly below the directory of `base`.
-fn child(base: &Url, row: &Row) -> Result<Option<ListingEntry>, (Url, Error)> {
+fn child(base: &Url, row: &Row) -> Result<Option<ListingEntry>, Box<(Url, Error)>> {
     let Ok(mut url) = base.join(&unescape(&row.href)) else {
         return Ok(None);
     };
@@ -111,7 +111,7 @@ fn child(base: &Url, row: &Row) -> Result<Option<ListingEntry>, (Url, Error)> {
     }
     let name = match names::from_part(part, &url) {
         Ok(name) => name,
-        Err(error) => return Err((url, error)),
+        Err(error) => return Err(Box::new((url, error))),
     };
     let is_dir = url.path().ends_with('/');
     let size_hint = if is_dir { None } else { size_hint(&unescape(&row.after)) };

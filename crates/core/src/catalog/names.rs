@@ -136,13 +136,16 @@ pub fn collapse(specs: Vec<FileSpec>) -> Result<Vec<FileSpec>> {
 
 /// The same for what one server lists: entries that clash with one before them are apart, each with
 /// why. Nobody but the server could give them other names.
-pub(super) fn separate(specs: Vec<FileSpec>) -> (Vec<FileSpec>, Vec<(Url, Error)>) {
+pub(super) fn separate(specs: Vec<FileSpec>) -> Joined {
     // A listing says nothing twice that could contradict itself.
     joined(specs).unwrap_or_default()
 }
 
+/// Entries that can be stored side by side, and those that can't, with why.
+type Joined = (Vec<FileSpec>, Vec<(Url, Error)>);
+
 /// Entries with the names of others joined to these, and those that clash with others.
-fn joined(specs: Vec<FileSpec>) -> Result<(Vec<FileSpec>, Vec<(Url, Error)>)> {
+fn joined(specs: Vec<FileSpec>) -> Result<Joined> {
     let relations = relations(&specs);
     let mut place = Vec::with_capacity(specs.len());
     let mut kept: Vec<FileSpec> = Vec::with_capacity(specs.len());

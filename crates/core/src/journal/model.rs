@@ -33,11 +33,12 @@ impl Bytes {
         self.0.extend(lines.into_bytes());
     }
 
-    /// The data was synced.
-    pub(crate) fn sync(&mut self) {
-        let Some(found) = read(&self.0, None) else { return };
+    /// The data was synced, by a process that has the journal open.
+    pub(crate) fn sync(&mut self, boot: &str) {
+        let Some(found) = read(&self.0, Some(boot)) else { return };
         self.0.truncate(found.length as usize);
-        self.0.extend(Record::Synced { ranges: found.ranges }.line().into_bytes());
+        let boot = Record::Boot { id: boot.to_owned() }.line();
+        self.0.extend((boot + &Record::Synced { ranges: found.ranges }.line()).into_bytes());
     }
 
     pub(crate) fn clear(&mut self) {

@@ -124,9 +124,10 @@ impl Model {
             }
             Operation::Sync => {
                 self.save();
+                let boot = format!("boot {}", self.boot);
                 for part in &mut self.parts {
                     part.synced.clone_from(&part.written);
-                    part.journal.sync();
+                    part.journal.sync(&boot);
                 }
             }
             Operation::Kill { torn } => self.restart(torn, false),
