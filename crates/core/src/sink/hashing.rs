@@ -103,7 +103,7 @@ fn go_on(path: &Path, mut hasher: Box<Hasher>, range: ByteRange) -> io::Result<B
     Ok(hasher)
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::FileExt;
 
