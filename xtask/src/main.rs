@@ -1,8 +1,9 @@
-//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`, and what
-//! makes and installs the C library.
+//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`, `cargo
+//! xtask fuzz`, and what makes and installs the C library.
 
 mod android;
 mod dependencies;
+mod fuzz;
 mod header;
 mod install;
 mod installed;
@@ -28,7 +29,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   installed
          install to target/installed, and build and run the C and C++ examples with that
   android-check
-         type-check the libraries for Android with Debian's compiler";
+         type-check the libraries for Android with Debian's compiler
+  fuzz [--seconds N] [TARGET...]
+         try every parser, or these, with what libFuzzer makes up";
 
 /// The native half of the Java library is no part of what C programs link.
 const JNI: &str = "--features=pelton-ffi/jni";
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
             Some(plan) => install::install(&plan),
             None => return usage(),
         },
+        ["fuzz", ref rest @ ..] => fuzz::run(rest),
         _ => return usage(),
     };
     match outcome {
@@ -90,6 +94,7 @@ fn test() -> Result<()> {
     installed::check(require_tools)?;
     if require_tools {
         check_android()?;
+        fuzz::run(&["--seconds", "5"])?;
         quick_matrix()?;
     }
     dependencies::check_directions()?;

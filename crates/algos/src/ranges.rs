@@ -88,6 +88,16 @@ impl FileRanges {
         self.done.insert(start, end);
     }
 
+    /// The bytes of `range` are worth nothing: they are missing again.
+    pub fn forget(&mut self, range: &ByteRange) {
+        let done: Vec<ByteRange> = self.done().collect();
+        self.done.clear();
+        for kept in done {
+            self.mark_done(kept.start..kept.end.min(range.start));
+            self.mark_done(kept.start.max(range.end)..kept.end);
+        }
+    }
+
     /// Nothing is there and nothing in flight: the file starts anew, its size unknown.
     pub fn reset(&mut self) {
         *self = Self::default();
@@ -325,6 +335,7 @@ mod tests {
         CutToShare { which: usize, parts: u64, floor: u64 },
         Fail { which: usize },
         LeaveTo { which: usize },
+        Forget { start: u64, length: u64 },
     }
 
     fn any_operation() -> impl Strategy<Value = Operation> {
@@ -335,6 +346,8 @@ mod tests {
                 .prop_map(|(which, parts, floor)| Operation::CutToShare { which, parts, floor }),
             (0usize..16).prop_map(|which| Operation::Fail { which }),
             (0usize..16).prop_map(|which| Operation::LeaveTo { which }),
+            (0u64..2_000, 0u64..300)
+                .prop_map(|(start, length)| Operation::Forget { start, length }),
         ]
     }
 
@@ -379,6 +392,12 @@ mod tests {
                     if self.ranges.leave_to(id).is_some() {
                         self.brought[position as usize..].fill(0);
                     }
+                }
+                Operation::Forget { start, length } => {
+                    let end = (start + length).min(self.brought.len() as u64);
+                    let start = start.min(end);
+                    self.ranges.forget(&(start..end));
+                    self.brought[start as usize..end as usize].fill(0);
                 }
                 Operation::Fail { which } => {
                     if let Some(id) = self.nth_stream(which) {

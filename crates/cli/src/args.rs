@@ -108,8 +108,8 @@ pub(crate) struct InputArgs {
     /// Read URLs from FILE (`-` = standard input); may be given several times.
     ///
     /// Understood are URLs one a line with TAB-separated mirrors and indented `out=`, `dir=`,
-    /// `checksum=` and `header=` lines, checksum lists such as `SHA256SUMS` (with `--base-url`),
-    /// and JSON manifests.
+    /// `checksum=` and `header=` lines, Metalinks (version 4), checksum lists such as `SHA256SUMS` (with
+    /// `--base-url`), and JSON manifests.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input_file: Vec<PathBuf>,
     /// The directory that the names in a checksum list or manifest are relative to.
@@ -159,6 +159,12 @@ pub(crate) struct TargetArgs {
     /// What the only file must hash to: md5, sha-1, sha-256, sha-512, blake3 or crc32c.
     #[arg(long, value_name = "ALGO=HEX", value_parser = values::digest)]
     pub(crate) checksum: Option<Digest>,
+    /// Check what servers say that files hash to, where nothing else does.
+    ///
+    /// Understood are `SHA256SUMS` in the file's directory, `NAME.sha256` beside it, and in the
+    /// answer `Repr-Digest`, `Digest`, `Content-Digest` and `Content-MD5`.
+    #[arg(long)]
+    pub(crate) verify: bool,
     /// How room for a file is made before its bytes come.
     #[arg(long, value_name = "HOW", default_value = "none")]
     pub(crate) file_allocation: FileAllocation,

@@ -33,6 +33,14 @@ use std::process::ExitCode;
 use args::Command;
 use config::{Refusal, Surroundings};
 
+/// Reads `text` as the file of settings of `get`.
+#[cfg(fuzzing)]
+pub fn fuzz_settings(text: &str) {
+    let typed = ["pelton", "get", "http://h/f"].map(std::ffi::OsString::from);
+    let file = Some(("config.toml".into(), text.to_owned()));
+    let _ = config::parse(&typed, || Ok(Surroundings { variable: Box::new(|_| None), file }));
+}
+
 fn main() -> ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();
     let cli = match config::parse(&typed, Surroundings::of_process) {

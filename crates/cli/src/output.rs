@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Bytes, Joules};
-use pelton_core::events::{AllocationReport, FileReport, Plan, Summary};
+use pelton_core::events::{AllocationReport, FileReport, FileRestart, Plan, Summary};
 use pelton_core::{Error, ErrorKind, Report, Result, RunEvent};
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ impl Output {
         }
         if let Some(line) = describe(event) {
             tracing::info!("{line}");
-            if self.verbose {
+            if self.verbose || matches!(event, RunEvent::Restart(_)) {
                 self.say(&line);
             }
         }
@@ -168,6 +168,10 @@ fn describe(event: &RunEvent) -> Option<String> {
             Some(format!("[{:.2} s] {reason} -> {}", decision.at_s, parts.join("; ")))
         }
         RunEvent::File(file) => Some(format!("[{:.2} s] {}", file.at_s, describe_file(file))),
+        RunEvent::Restart(FileRestart { at_s, name, bytes_lost, reason, .. }) => {
+            let lost = Bytes(*bytes_lost);
+            Some(format!("[{at_s:.2} s] {name}: starts anew, without {lost} of before: {reason}"))
+        }
         _ => None,
     }
 }

@@ -12,6 +12,7 @@ use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE};
 use pelton_core::catalog::{self, FileSpec, Globs, WalkOptions};
 use pelton_core::connection::{
     AddressFamily, Cookies, HttpConfig, Netrc, ProtocolChoice, Proxies, TcpConnector, TlsOptions,
+    shown, shown_text,
 };
 use pelton_core::engine::{EngineConfig, UserLimits};
 use pelton_core::{ClientBuilder, Input, Result};
@@ -46,8 +47,9 @@ pub(crate) fn is_standard(path: &Path) -> bool {
 }
 
 fn parse_url(text: &str) -> Result<Url> {
-    Url::parse(text)
-        .map_err(|error| usage(format!("{text:?} is no URL ({error}): write https://host/path")))
+    Url::parse(text).map_err(|error| {
+        usage(format!("{:?} is no URL ({error}): write https://host/path", shown_text(text)))
+    })
 }
 
 fn read_list(path: &Path, base: Option<&Url>) -> Result<Vec<FileSpec>> {
@@ -87,6 +89,7 @@ pub(crate) fn only_file(inputs: Vec<Input>, flag: &str) -> Result<FileSpec> {
         Input::Text(text) => parse_url(&text)?,
     };
     if url.path().ends_with('/') {
+        let url = shown(&url);
         return Err(usage(format!("{flag} is for one file, and {url} is a directory listing")));
     }
     FileSpec::from_url(url)
@@ -148,6 +151,7 @@ pub(crate) fn http(http: &HttpArgs, retry: &RetryArgs) -> Result<HttpConfig> {
             _ => ProtocolChoice::Auto,
         },
         max_redirects: http.max_redirs,
+        allow_downgrade: http.allow_downgrade,
         connect_timeout: retry.connect_timeout,
         ..defaults
     })
@@ -226,6 +230,7 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, target: &TargetArgs
         min_rate: retry.min_speed,
         disk_patience: target.disk_wait,
         overwrite: target.overwrite,
+        verify: target.verify,
         // Clients that failed together must not return together: each run has its own seed.
         seed: RandomState::new().build_hasher().finish(),
         ..EngineConfig::default()

@@ -1,5 +1,6 @@
 //! Hashes bytes as they arrive.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -23,6 +24,12 @@ enum State {
     Sha512(sha2::Sha512),
     Blake3(Box<blake3::Hasher>),
     Crc32c(crc_fast::Digest),
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher")
+    }
 }
 
 impl Hasher {
@@ -55,6 +62,22 @@ impl Hasher {
         }
     }
 
+    /// Appends everything that `reader` gives.
+    ///
+    /// # Errors
+    /// Those of `reader`.
+    pub(crate) fn read_from(&mut self, mut reader: impl Read) -> io::Result<()> {
+        let mut block = vec![0; BLOCK];
+        loop {
+            match reader.read(&mut block) {
+                Ok(0) => return Ok(()),
+                Ok(read) => self.update(&block[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// The digest of everything appended, as [`Digest::value`](crate::catalog::Digest::value) has it.
     pub fn finish(self) -> Vec<u8> {
         match self.0 {
@@ -73,17 +96,9 @@ impl Hasher {
 /// # Errors
 /// The file can't be opened or read.
 pub fn hash_file(path: &Path, algorithm: DigestAlgorithm) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
     let mut hasher = Hasher::new(algorithm);
-    let mut block = vec![0; BLOCK];
-    loop {
-        match file.read(&mut block) {
-            Ok(0) => return Ok(hasher.finish()),
-            Ok(read) => hasher.update(&block[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    hasher.read_from(File::open(path)?)?;
+    Ok(hasher.finish())
 }
 
 #[cfg(test)]

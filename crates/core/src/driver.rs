@@ -5,7 +5,7 @@ mod mailbox;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
@@ -25,8 +25,8 @@ use crate::fetch::{self, SharedOutput};
 use crate::job::Command;
 use crate::metering::Metering;
 use crate::report::{Ending, Gauges, Recorder, Report, throughput, throughput_per_joule};
-use crate::sink::{self, Output, Sink};
-use crate::{Error, ErrorKind};
+use crate::sink::{self, Damage, Output, Sink};
+use crate::{Error, ErrorKind, Result};
 
 /// How often the meter is read while a policy may search by it.
 const METER_INTERVAL: Duration = Duration::from_millis(100);
@@ -48,6 +48,23 @@ pub(crate) struct Driver {
     pub(crate) mailbox: Rc<Mailbox>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) started: Instant,
+}
+
+/// What became of a file that is to be finished.
+enum Checked {
+    Finished(Result<()>),
+    Damaged(Box<dyn Output>, Damage),
+}
+
+fn check_and_finish(mut output: Box<dyn Output>, modified: Option<SystemTime>) -> Checked {
+    match output.verify() {
+        Ok(None) => Checked::Finished(output.finish(modified)),
+        Ok(Some(damage)) => Checked::Damaged(output, damage),
+        Err(error) => {
+            output.abandon(None);
+            Checked::Finished(Err(error))
+        }
+    }
 }
 
 /// The loop's own state.
@@ -168,7 +185,10 @@ impl Run {
             Event::Ended { stream, .. } => {
                 self.tasks.remove(stream);
             }
-            Event::Finished { file, result: Ok(()) } => ending = Some(*file),
+            Event::Finished { file, result } => {
+                self.outputs.remove(file);
+                ending = result.is_ok().then_some(*file);
+            }
             _ => {}
         }
         let actions = self.driver.engine.handle(now, event);
@@ -195,7 +215,9 @@ impl Run {
                     task.abort.abort();
                 }
             }
-            Action::Restart { file } => self.restart(file),
+            Action::Restart { file, bytes, reason } => {
+                self.driver.recorder.restarted(now, file, &self.driver.engine, bytes, reason);
+            }
             Action::Connections { origin, limit, open } => {
                 self.driver.http.set_limit(&origin, limit as usize);
                 self.driver.http.open_early(&origin, open as usize);
@@ -250,9 +272,9 @@ impl Run {
             let bytes = part.done.iter().map(|range| range.end - range.start).sum();
             self.driver.recorder.resumed(file, bytes);
         }
-        let has_digest = self.driver.engine.spec(file).digest.is_some();
+        let is_verifiable = self.driver.engine.spec(file).is_verifiable();
         match opened {
-            Opened::Existing(existing) if has_digest => self.verify(file, existing, output),
+            Opened::Existing(existing) if is_verifiable => self.verify(file, existing, output),
             opened => {
                 self.outputs.insert(file, Rc::new(RefCell::new(Some(output))));
                 self.driver.mailbox.put(Event::Opened { file, opened });
@@ -308,33 +330,35 @@ impl Run {
         self.tasks.insert(stream, StreamTask { abort: task.abort_handle(), end });
     }
 
-    fn restart(&mut self, file: FileId) {
-        self.driver.recorder.resumed(file, 0);
-        let Some(output) = self.outputs.get(&file) else { return };
-        let restarted = output.borrow_mut().as_deref_mut().map(crate::sink::Output::restart);
-        if let Some(Err(error)) = restarted {
-            self.driver.mailbox.put(Event::Opened { file, opened: Opened::Failed(error.into()) });
-        }
-    }
-
-    fn finish(&mut self, file: FileId, modified: Option<std::time::SystemTime>) {
+    fn finish(&mut self, file: FileId, modified: Option<SystemTime>) {
         let mailbox = Rc::clone(&self.driver.mailbox);
-        let Some(output) = self.take_output(file) else {
+        let shared = self.outputs.get(&file).map(Rc::clone).unwrap_or_default();
+        let Some(output) = shared.borrow_mut().take() else {
             let error = Error::new(ErrorKind::Internal, "a file was finished twice");
             mailbox.put(Event::Finished { file, result: Err(error.into()) });
             return;
         };
+        let tell = move |checked: Checked| {
+            mailbox.put(match checked {
+                Checked::Finished(result) => {
+                    Event::Finished { file, result: result.map_err(Into::into) }
+                }
+                Checked::Damaged(output, Damage { ranges, failure }) => {
+                    *shared.borrow_mut() = Some(output);
+                    Event::Damaged { file, ranges, failure: failure.into() }
+                }
+            });
+        };
         if !output.finish_takes_long() {
-            let result = output.finish(modified).map_err(Into::into);
-            mailbox.put(Event::Finished { file, result });
+            tell(check_and_finish(output, modified));
             return;
         }
         tokio::task::spawn_local(async move {
-            let finished = tokio::task::spawn_blocking(move || output.finish(modified)).await;
-            let result = finished.unwrap_or_else(|panic| {
-                Err(Error::new(ErrorKind::Internal, "verifying a file failed").with_source(panic))
-            });
-            mailbox.put(Event::Finished { file, result: result.map_err(Into::into) });
+            let checked = tokio::task::spawn_blocking(move || check_and_finish(output, modified));
+            tell(checked.await.unwrap_or_else(|panic| {
+                let error = Error::new(ErrorKind::Internal, "verifying a file failed");
+                Checked::Finished(Err(error.with_source(panic)))
+            }));
         });
     }
 

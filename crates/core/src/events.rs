@@ -20,6 +20,8 @@ pub enum RunEvent {
     Start(FileStart),
     /// Channels or streams are dealt anew.
     Decision(DecisionMade),
+    /// What was there of a file is worth nothing: it starts anew.
+    Restart(FileRestart),
     /// A file is there, or given up.
     File(FileReport),
     /// How far the run is; at most four a second.
@@ -127,6 +129,21 @@ pub struct FileStart {
     pub url: String,
 }
 
+/// What was there of a file is worth nothing: it starts anew.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileRestart {
+    /// Since the run began, seconds.
+    pub at_s: f64,
+    /// Its name under the directory.
+    pub name: String,
+    /// Where it is asked for.
+    pub url: String,
+    /// Bytes that were there and come again.
+    pub bytes_lost: u64,
+    /// Why: the server's file has changed, or what else is wrong with it.
+    pub reason: String,
+}
+
 /// Channels or streams are dealt anew.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DecisionMade {
@@ -177,6 +194,8 @@ pub struct FileReport {
     pub protocol: Option<String>,
     /// Bytes that an earlier run had left.
     pub resumed_from: u64,
+    /// How often what was there was worth nothing, and the file started anew.
+    pub restarts: u32,
     /// It was there already and nothing was transferred.
     pub already_there: bool,
     /// The digest that was checked, as `algorithm=hex`.

@@ -21,6 +21,9 @@ pub mod engine;
 mod error;
 pub mod events;
 mod fetch;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod job;
 mod journal;
 mod metering;

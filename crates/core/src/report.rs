@@ -13,7 +13,8 @@ use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{ClusterUse, Engine, Failure, FileId};
 use crate::events::{
     ActiveFile, AllocationReport, ClusterCost, ClusterReport, DecisionMade, ErrorReport,
-    FileReport, FileStart, LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary, Waiting,
+    FileReport, FileRestart, FileStart, LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
+    Waiting,
 };
 use crate::sink::Space;
 use crate::{Error, ErrorKind};
@@ -57,6 +58,7 @@ struct FileNotes {
     connections: BTreeSet<ConnectionId>,
     protocol: Option<Protocol>,
     resumed_from: u64,
+    restarts: u32,
 }
 
 /// Collects what a run does, and says it.
@@ -102,6 +104,28 @@ impl Recorder {
 
     pub(crate) fn resumed(&mut self, file: FileId, bytes: u64) {
         self.notes.entry(file).or_default().resumed_from = bytes;
+    }
+
+    /// What was there of `file` is worth nothing.
+    pub(crate) fn restarted(
+        &mut self,
+        now: Timestamp,
+        file: FileId,
+        engine: &Engine,
+        bytes_lost: u64,
+        reason: String,
+    ) {
+        let notes = self.notes.entry(file).or_default();
+        notes.resumed_from = 0;
+        notes.restarts += 1;
+        let spec = engine.spec(file);
+        (self.tell)(RunEvent::Restart(FileRestart {
+            at_s: seconds(now),
+            name: spec.name.clone(),
+            url: shown(engine.place(file)),
+            bytes_lost,
+            reason,
+        }));
     }
 
     pub(crate) fn served_by(&mut self, file: FileId, connection: ConnectionId, protocol: Protocol) {
@@ -168,8 +192,9 @@ impl Recorder {
             connections: notes.connections.len() as u32,
             protocol: notes.protocol.map(|protocol| protocol.to_string()),
             resumed_from: notes.resumed_from,
+            restarts: notes.restarts,
             already_there,
-            digest: spec.digest.as_ref().filter(|_| failure.is_none()).map(ToString::to_string),
+            digest: engine.digest(file).filter(|_| failure.is_none()).map(ToString::to_string),
             energy_j: energy.map(Joules::get),
             throughput_per_joule: energy
                 .and_then(|energy| throughput_per_joule(Bytes(received), took, energy)),
@@ -280,6 +305,7 @@ pub(crate) fn not_begun(at_s: f64, name: String, url: &url::Url, failure: Failur
         connections: 0,
         protocol: None,
         resumed_from: 0,
+        restarts: 0,
         already_there: false,
         digest: None,
         energy_j: None,

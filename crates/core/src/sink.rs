@@ -1,6 +1,10 @@
 //! Where bytes go: positioned writes to `NAME.part`, renamed only when complete.
 
 mod directory;
+mod files;
+mod hashing;
+mod names;
+mod part;
 #[cfg_attr(not(unix), path = "sink/space_elsewhere.rs")]
 mod space;
 mod stream;
@@ -11,8 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use directory::{Allocation, DirectoryOptions, DirectorySink};
+pub(crate) use files::not_followed;
 pub use stream::StreamSink;
 
+use pelton_algos::ranges::ByteRange;
 use pelton_algos::units::Bytes;
 
 use crate::catalog::{Digest, FileSpec};
@@ -54,6 +60,15 @@ pub(crate) fn bounded(limits: UserLimits, sink: &dyn Sink) -> UserLimits {
     UserLimits { max_files: Some(1), max_streams_per_file: Some(1), ..limits }
 }
 
+/// What of a file is not what was promised.
+#[derive(Debug)]
+pub struct Damage {
+    /// Where its bytes are wrong, as far as can be told.
+    pub ranges: Vec<ByteRange>,
+    /// The failure that it is if there is nobody else to ask.
+    pub failure: Error,
+}
+
 /// Takes the bytes of one file.
 pub trait Output: Send {
     /// Writes `data` at `offset` bytes from the start.
@@ -69,6 +84,17 @@ pub trait Output: Send {
     /// `DiskFull` or `FileIo`, naming the file.
     fn file(&mut self) -> Result<Option<&File>> {
         Ok(None)
+    }
+
+    /// The bytes of `range` were written, by [`write_at`](Self::write_at) or into the
+    /// [`file`](Self::file).
+    fn wrote(&mut self, range: ByteRange) {
+        let _ = range;
+    }
+
+    /// The server says what the whole file hashes to, where nothing else does.
+    fn expect(&mut self, digest: &Digest) {
+        let _ = digest;
     }
 
     /// The size of the whole file in bytes became known.
@@ -97,13 +123,23 @@ pub trait Output: Send {
         Ok(false)
     }
 
-    /// Whether [`finish`](Self::finish) takes long and shall run on a thread of its own.
+    /// Whether [`verify`](Self::verify) and [`finish`](Self::finish) take long and shall run on a thread
+    /// of their own.
     fn finish_takes_long(&self) -> bool;
 
-    /// Every byte is there: verifies the file and gives it its name and modification time.
+    /// Every byte is there: looks whether they are those that were promised. Wrong ones are fetched
+    /// again, from elsewhere if there is a mirror, and then this is asked once more.
     ///
     /// # Errors
-    /// `Checksum` when the bytes are not those that were promised, `DiskFull` or `FileIo`.
+    /// `FileIo`: they can't be read.
+    fn verify(&mut self) -> Result<Option<Damage>> {
+        Ok(None)
+    }
+
+    /// Every byte is there: gives the file its name and modification time.
+    ///
+    /// # Errors
+    /// `DiskFull` or `FileIo`; `Checksum` when wrong bytes can't be taken back.
     fn finish(self: Box<Self>, modified: Option<SystemTime>) -> Result<()>;
 
     /// The file was given up. `part` is what a rerun can continue, if anything.
@@ -112,7 +148,7 @@ pub trait Output: Send {
 
 fn checksum_failure(url: &str, expected: &Digest, actual: &Digest) -> Error {
     let message =
-        format!("{url}: the digest is {actual} and should be {expected}; the file was not kept");
+        format!("{url}: the digest is {actual} and should be {expected}; the file is not kept");
     Error::new(ErrorKind::Checksum, message)
 }
 

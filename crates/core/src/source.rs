@@ -1,5 +1,7 @@
 //! From what a caller names to a list of files: URLs parsed, listings followed, sizes asked for.
 
+mod side_files;
+
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use url::Url;
 
 use crate::catalog::{self, FileSpec, ListingPage, WalkOptions, Walked};
 use crate::client::Input;
-use crate::connection::{GetRequest, Http, Origin, shown};
+use crate::connection::{GetRequest, Http, Origin, shown, shown_text};
 use crate::{Error, ErrorKind, Result, fetch};
 
 /// Listings above this are not read further: a page for people is never that long.
@@ -28,6 +30,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) retry: RetryConfig,
     /// A page that brings nothing for this long has failed.
     pub(crate) stall_timeout: Duration,
+    /// Digests that lie beside the files count.
+    pub(crate) verify: bool,
 }
 
 impl Reader<'_> {
@@ -43,6 +47,9 @@ impl Reader<'_> {
             }
         }
         found.files = catalog::collapse(found.files)?;
+        if self.verify {
+            self.read_side_files(&mut found).await;
+        }
         match (found.files.is_empty(), found.failed.len()) {
             (true, 0) => nothing_in(&found).map_or(Ok(found), Err),
             // Nothing is left that could go on.
@@ -224,6 +231,7 @@ fn content_length(headers: &HeaderMap) -> Option<u64> {
 
 fn parse(text: &str) -> Result<Url> {
     Url::parse(text.trim()).map_err(|error| {
+        let text = shown_text(text);
         let message = format!("{text:?} is no URL ({error}); write it as https://host/path");
         Error::new(ErrorKind::Usage, message)
     })

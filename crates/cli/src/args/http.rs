@@ -67,6 +67,9 @@ pub(crate) struct HttpArgs {
     /// Connect to ADDR:PORT2 for requests to HOST:PORT; may be given several times.
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT2", value_parser = values::connect_to)]
     pub(crate) connect_to: Vec<ConnectTo>,
+    /// Follow redirects from https to http: whoever sits between can read and change everything.
+    #[arg(long)]
+    pub(crate) allow_downgrade: bool,
     /// Follow at most N redirects of one request.
     #[arg(long, value_name = "N", default_value = "50")]
     pub(crate) max_redirs: usize,

@@ -12,6 +12,7 @@ fn file(name: &str) -> FileReport {
         connections: 4,
         protocol: Some("HTTP/1.1".to_owned()),
         resumed_from: 0,
+        restarts: 0,
         already_there: false,
         digest: None,
         energy_j: None,

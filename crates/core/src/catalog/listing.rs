@@ -15,7 +15,7 @@ use lol_html::{HtmlRewriter, Settings, element, end_tag, errors::RewritingError,
 use url::Url;
 
 use super::names;
-use super::spec::shown;
+use crate::connection::shown;
 use crate::{Error, ErrorKind, Result};
 
 /// A file or directory that a listing shows.
@@ -31,12 +31,22 @@ pub struct ListingEntry {
     pub size_hint: Option<u64>,
 }
 
-/// The direct children of the directory at `base` (the page's final URL) in the page's order.
-/// Links to elsewhere, to the parent and to other sort orders are skipped.
+/// What a listing shows.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The files and directories, in the page's order.
+    pub entries: Vec<ListingEntry>,
+    /// What can't be stored, each with why: its name is too long, or one that this system keeps for
+    /// itself.
+    pub refused: Vec<(Url, Error)>,
+}
+
+/// The direct children of the directory at `base` (the page's final URL). Links to elsewhere, to the
+/// parent and to other sort orders are skipped.
 ///
 /// # Errors
-/// `Listing`: the page is no directory listing. `Usage`: a name is too long to be stored.
-pub fn parse(base: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Vec<ListingEntry>> {
+/// `Listing`: the page is no directory listing.
+pub fn parse(base: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Listing> {
     if let Some(other) = content_type.filter(|content_type| !is_html(content_type)) {
         return Err(no_listing(base, &format!("its type is {}", names::excerpt(other))));
     }
@@ -45,11 +55,16 @@ pub fn parse(base: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Vec<
     if !page.is_listing() {
         return Err(no_listing(base, "it is some other page"));
     }
-    let mut entries: Vec<ListingEntry> = Vec::new();
+    let Listing { mut entries, mut refused } = Listing::default();
     let mut by_url: HashMap<Url, usize> = HashMap::new();
     for row in &page.rows {
-        let Some(entry) = child(base, row)? else {
-            continue;
+        let entry = match child(base, row) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => continue,
+            Err(refusal) => {
+                refused.push(*refusal);
+                continue;
+            }
         };
         // A row may link twice to its file: from an icon, then from the name.
         match by_url.entry(entry.url.clone()) {
@@ -63,7 +78,7 @@ pub fn parse(base: &Url, content_type: Option<&str>, body: &[u8]) -> Result<Vec<
             }
         }
     }
-    Ok(entries)
+    Ok(Listing { entries, refused })
 }
 
 fn is_html(content_type: &str) -> bool {
@@ -80,7 +95,7 @@ fn no_listing(url: &Url, why: &str) -> Error {
 }
 
 /// What `row` links to, where that is directly below the directory of `base`.
-fn child(base: &Url, row: &Row) -> Result<Option<ListingEntry>> {
+fn child(base: &Url, row: &Row) -> Result<Option<ListingEntry>, Box<(Url, Error)>> {
     let Ok(mut url) = base.join(&unescape(&row.href)) else {
         return Ok(None);
     };
@@ -94,7 +109,10 @@ fn child(base: &Url, row: &Row) -> Result<Option<ListingEntry>> {
     if url.origin() != base.origin() || url.query().is_some() {
         return Ok(None);
     }
-    let name = names::from_part(part, &url)?;
+    let name = match names::from_part(part, &url) {
+        Ok(name) => name,
+        Err(error) => return Err(Box::new((url, error))),
+    };
     let is_dir = url.path().ends_with('/');
     let size_hint = if is_dir { None } else { size_hint(&unescape(&row.after)) };
     Ok(Some(ListingEntry { url, name, is_dir, size_hint }))

@@ -8,6 +8,7 @@ pub mod checksums;
 pub mod input_file;
 pub mod listing;
 pub mod manifest;
+pub mod metalink;
 mod names;
 mod spec;
 mod walk;
@@ -18,12 +19,12 @@ use crate::{Error, ErrorKind, Result};
 
 pub use listing::ListingEntry;
 pub use names::{collapse, relative_name};
-pub use spec::{Digest, DigestAlgorithm, FileSpec};
+pub use spec::{Digest, DigestAlgorithm, FileSpec, Pieces};
 pub use walk::{Globs, ListingPage, WalkOptions, Walked, walk};
 
 /// The files of a list whose form is told from its text: a JSON manifest ([`manifest`]) begins
-/// with `{`, a checksum list ([`checksums`]) with a digest, and everything else is a list of URLs
-/// ([`input_file`]). `base` is the directory that the names of a checksum list and the relative
+/// with `{`, a Metalink ([`metalink`]) with `<`, a checksum list ([`checksums`]) with a digest, and
+/// everything else is a list of URLs ([`input_file`]). `base` is the directory that the names of a checksum list and the relative
 /// URLs of a manifest are resolved against.
 ///
 /// # Errors
@@ -32,6 +33,9 @@ pub fn parse_list(text: &str, base: Option<&Url>) -> Result<Vec<FileSpec>> {
     let text = without_byte_order_mark(text);
     if text.trim_start().starts_with('{') {
         return manifest::parse(text, base);
+    }
+    if text.trim_start().starts_with('<') {
+        return metalink::parse(text);
     }
     let is_checksums = lines(text).next().is_some_and(|(_, line)| checksums::is_entry(line));
     match (is_checksums, base) {
@@ -96,9 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn a_web_page_given_as_a_list_is_refused_at_its_first_line() {
-        let error = parse_list("<!DOCTYPE html>\n<p>Not found", None).unwrap_err();
-        assert!(error.to_string().starts_with("line 1: \"<!DOCTYPE html>\" is no URL"));
+    fn a_web_page_given_as_a_list_is_refused() {
+        for page in ["<!DOCTYPE html>\n<p>Not found", "<html><body>Not found</body></html>"] {
+            let error = parse_list(page, None).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            assert!(error.to_string().starts_with("metalink: "), "{error}");
+        }
     }
 
     proptest::proptest! {

@@ -14,7 +14,8 @@ use std::fmt::Write as _;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::spec::{FileSpec, shown};
+use super::spec::FileSpec;
+use crate::connection::shown;
 use crate::{Error, ErrorKind, Result};
 
 /// The longest part of a name in bytes: `NAME_MAX` of Linux, and what most file systems take.
@@ -129,58 +130,97 @@ pub(super) fn excerpt(text: &str) -> String {
 /// `Usage`, with both URLs: two files have one name, one's name is a directory of the other's or its
 /// `.part`, or one file is given twice with different sizes or digests.
 pub fn collapse(specs: Vec<FileSpec>) -> Result<Vec<FileSpec>> {
-    let first = first_of_each_name(&specs)?;
-    let mut place = Vec::with_capacity(specs.len());
-    let mut kept: Vec<FileSpec> = Vec::with_capacity(specs.len());
-    for (index, spec) in specs.into_iter().enumerate() {
-        if first[index] == index {
-            place.push(kept.len());
-            kept.push(spec);
-        } else {
-            let at = place[first[index]];
-            place.push(at);
-            merge(&mut kept[at], spec)?;
-        }
-    }
-    Ok(kept)
+    let (kept, mut clashing) = joined(specs)?;
+    if clashing.is_empty() { Ok(kept) } else { Err(clashing.swap_remove(0).1) }
 }
 
-/// For each entry the index of the first entry with its name.
-fn first_of_each_name(specs: &[FileSpec]) -> Result<Vec<usize>> {
+/// The same for what one server lists: entries that clash with one before them are apart, each with
+/// why. Nobody but the server could give them other names.
+pub(super) fn separate(specs: Vec<FileSpec>) -> Joined {
+    // A listing says nothing twice that could contradict itself.
+    joined(specs).unwrap_or_default()
+}
+
+/// Entries that can be stored side by side, and those that can't, with why.
+type Joined = (Vec<FileSpec>, Vec<(Url, Error)>);
+
+/// Entries with the names of others joined to these, and those that clash with others.
+fn joined(specs: Vec<FileSpec>) -> Result<Joined> {
+    let relations = relations(&specs);
+    let mut place = Vec::with_capacity(specs.len());
+    let mut kept: Vec<FileSpec> = Vec::with_capacity(specs.len());
+    let mut clashing = Vec::new();
+    for (spec, relation) in specs.into_iter().zip(relations) {
+        let at = match relation {
+            Relation::First => {
+                kept.push(spec);
+                kept.len() - 1
+            }
+            Relation::Again(first) => {
+                let at: usize = place[first];
+                merge(&mut kept[at], spec)?;
+                at
+            }
+            Relation::Clash(error) => {
+                clashing.push((spec.url, error));
+                usize::MAX
+            }
+        };
+        place.push(at);
+    }
+    Ok((kept, clashing))
+}
+
+/// How an entry stands to the others.
+enum Relation {
+    /// The first of its name.
+    First,
+    /// The same URL and name as this one before.
+    Again(usize),
+    /// It can't be stored beside another one.
+    Clash(Error),
+}
+
+fn relations(specs: &[FileSpec]) -> Vec<Relation> {
     let mut by_name: HashMap<&str, usize> = HashMap::with_capacity(specs.len());
-    let mut first = Vec::with_capacity(specs.len());
     for (index, spec) in specs.iter().enumerate() {
-        let at = *by_name.entry(&spec.name).or_insert(index);
-        if specs[at].url != spec.url {
+        by_name.entry(&spec.name).or_insert(index);
+    }
+    let relate = |(index, spec): (usize, &FileSpec)| match by_name.get(spec.name.as_str()) {
+        Some(&first) if specs[first].url != spec.url => {
             let problem = format!("would both write {}", excerpt(&spec.name));
-            return Err(conflict(&specs[at], spec, &problem));
+            Relation::Clash(conflict(&specs[first], spec, &problem))
         }
-        first.push(at);
-    }
-    for spec in specs {
-        // Where a sink keeps a file until it is complete, and what it knows of it.
-        for suffix in [".part", ".part.state"] {
-            let unfinished = spec.name.strip_suffix(suffix).and_then(|name| by_name.get(name));
-            if let Some(&at) = unfinished {
-                let problem = format!(
-                    "can't be fetched in one run: {} is kept as {} until it is complete",
-                    excerpt(&specs[at].name),
-                    excerpt(&spec.name)
-                );
-                return Err(conflict(&specs[at], spec, &problem));
-            }
-        }
-        for (end, _) in spec.name.match_indices('/') {
-            if let Some(&at) = by_name.get(&spec.name[..end]) {
-                let problem = format!(
-                    "can't both be written: {} would be a file and a directory",
-                    excerpt(&specs[at].name)
-                );
-                return Err(conflict(&specs[at], spec, &problem));
-            }
+        Some(&first) if first != index => Relation::Again(first),
+        _ => clash(specs, spec, &by_name).map_or(Relation::First, Relation::Clash),
+    };
+    specs.iter().enumerate().map(relate).collect()
+}
+
+/// Why `spec` can't be stored beside the others, all of which have other names.
+fn clash(specs: &[FileSpec], spec: &FileSpec, by_name: &HashMap<&str, usize>) -> Option<Error> {
+    // Where a sink keeps a file until it is complete, and what it knows of it.
+    for suffix in [".part", ".part.state"] {
+        let unfinished = spec.name.strip_suffix(suffix).and_then(|name| by_name.get(name));
+        if let Some(&at) = unfinished {
+            let problem = format!(
+                "can't be fetched in one run: {} is kept as {} until it is complete",
+                excerpt(&specs[at].name),
+                excerpt(&spec.name)
+            );
+            return Some(conflict(&specs[at], spec, &problem));
         }
     }
-    Ok(first)
+    for (end, _) in spec.name.match_indices('/') {
+        if let Some(&at) = by_name.get(&spec.name[..end]) {
+            let problem = format!(
+                "can't both be written: {} would be a file and a directory",
+                excerpt(&specs[at].name)
+            );
+            return Some(conflict(&specs[at], spec, &problem));
+        }
+    }
+    None
 }
 
 fn conflict(one: &FileSpec, other: &FileSpec, problem: &str) -> Error {
@@ -207,6 +247,7 @@ fn merge(kept: &mut FileSpec, again: FileSpec) -> Result<()> {
     kept.size = kept.size.or(again.size);
     kept.size_hint = kept.size_hint.or(again.size_hint);
     kept.digest = kept.digest.take().or(again.digest);
+    kept.pieces = kept.pieces.take().or(again.pieces);
     for mirror in again.mirrors {
         if !kept.mirrors.contains(&mirror) {
             kept.mirrors.push(mirror);

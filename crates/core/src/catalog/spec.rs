@@ -1,12 +1,15 @@
 //! One file to fetch.
 
 use std::fmt;
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::str::FromStr;
 
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::names;
+use crate::connection::{shown, shown_text};
 use crate::{Error, ErrorKind, Result};
 
 /// How a digest was made.
@@ -39,6 +42,19 @@ impl DigestAlgorithm {
             Self::Sha1 => 20,
             Self::Sha256 | Self::Blake3 => 32,
             Self::Sha512 => 64,
+        }
+    }
+
+    /// The better, the higher: first those that nobody can forge, of them first those that cost
+    /// the least.
+    const fn rank(self) -> u8 {
+        match self {
+            Self::Crc32c => 0,
+            Self::Md5 => 1,
+            Self::Sha1 => 2,
+            Self::Sha512 => 3,
+            Self::Sha256 => 4,
+            Self::Blake3 => 5,
         }
     }
 
@@ -106,6 +122,11 @@ impl Digest {
         Self::from_hex(algorithm.trim().parse()?, hex.trim())
     }
 
+    /// The best of several digests of the same bytes.
+    pub(crate) fn best(digests: impl IntoIterator<Item = Self>) -> Option<Self> {
+        digests.into_iter().max_by_key(|digest| digest.algorithm.rank())
+    }
+
     /// A digest from its hexadecimal digits.
     ///
     /// # Errors
@@ -150,6 +171,28 @@ fn decode_hex(hex: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
+/// Digests of the parts of a file, which tell of wrong bytes where they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pieces {
+    /// How they were made.
+    pub algorithm: DigestAlgorithm,
+    /// Bytes of a part; the last one may be shorter.
+    pub length: NonZeroU64,
+    /// The digest of each part in their order.
+    pub digests: Vec<Vec<u8>>,
+}
+
+impl Pieces {
+    /// The parts of a file of `size` bytes with their digests.
+    pub fn of(&self, size: u64) -> impl Iterator<Item = (Range<u64>, &[u8])> {
+        let length = self.length.get();
+        (0u64..).zip(&self.digests).map(move |(index, digest)| {
+            let start = index.saturating_mul(length).min(size);
+            (start..start.saturating_add(length).min(size), digest.as_slice())
+        })
+    }
+}
+
 /// One file to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSpec {
@@ -163,6 +206,8 @@ pub struct FileSpec {
     pub size_hint: Option<u64>,
     /// What its bytes must hash to.
     pub digest: Option<Digest>,
+    /// What its parts must hash to.
+    pub pieces: Option<Pieces>,
     /// Further places that hold the same bytes, asked in their order when `url` is given up.
     pub mirrors: Vec<Url>,
     /// Request headers for this file alone: name and value.
@@ -180,6 +225,11 @@ impl FileSpec {
         Self::with_name(url, name)
     }
 
+    /// Whether wrong bytes would be noticed.
+    pub const fn is_verifiable(&self) -> bool {
+        self.digest.is_some() || self.pieces.is_some()
+    }
+
     /// The file at `url`, stored as `name`, which is a path that [`relative_name`] gave.
     ///
     /// [`relative_name`]: super::relative_name
@@ -192,6 +242,7 @@ impl FileSpec {
             size: None,
             size_hint: None,
             digest: None,
+            pieces: None,
             mirrors: Vec::new(),
             headers: Vec::new(),
         })
@@ -201,7 +252,7 @@ impl FileSpec {
 /// An http or https URL from `text`, resolved against `base` where there is one.
 pub(super) fn parse_url(text: &str, base: Option<&Url>) -> Result<Url> {
     let url = Url::options().base_url(base).parse(text).map_err(|error| {
-        let line = format!("{} is no URL: {error}", names::excerpt(text));
+        let line = format!("{} is no URL: {error}", names::excerpt(&shown_text(text)));
         Error::new(ErrorKind::Usage, line)
     })?;
     check_scheme(&url)?;
@@ -230,16 +281,6 @@ pub(super) fn as_directory(base: &Url) -> Url {
         directory.set_path(&format!("{}/", base.path()));
     }
     directory
-}
-
-/// `url` for people: without its password.
-pub(super) fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    if url.password().is_some() && url.set_password(Some("***")).is_err() {
-        // Only a URL without a host refuses a password, and such a one has none.
-        return url.scheme().to_owned();
-    }
-    url.into()
 }
 
 fn check_scheme(url: &Url) -> Result<()> {
@@ -300,11 +341,5 @@ mod tests {
     fn other_schemes_are_refused() {
         let error = FileSpec::from_url("ftp://example.org/x".parse().unwrap()).unwrap_err();
         assert!(error.to_string().contains("ftp://example.org/x: only http and https"));
-    }
-
-    #[test]
-    fn passwords_are_not_shown() {
-        let url = "https://user:secret@example.org/x".parse().unwrap();
-        assert_eq!(shown(&url), "https://user:***@example.org/x");
     }
 }

@@ -9,8 +9,9 @@ use futures_util::{StreamExt, stream};
 use globset::{GlobBuilder, GlobSet};
 use url::Url;
 
-use super::listing;
-use super::spec::{FileSpec, shown};
+use super::spec::FileSpec;
+use super::{listing, names};
+use crate::connection::shown;
 use crate::{Error, ErrorKind, Result};
 
 /// Listing pages fetched at once. They are small and each costs a round trip, so a few hide most
@@ -95,7 +96,8 @@ struct Directory {
 pub struct Walked {
     /// Files, in the listings' order.
     pub files: Vec<FileSpec>,
-    /// Directories below the root whose listings could not be read: what they hold is not known.
+    /// What of the listings can't be had: directories below the root that could not be read, and
+    /// files whose names can't be stored or are those of others.
     pub failed: Vec<(Url, Error)>,
     /// The listing where the walk began; of several walks, the first.
     pub root: Option<Url>,
@@ -123,7 +125,7 @@ impl Walked {
 ///
 /// # Errors
 /// Those of `fetch`, with the URL of the page. `Listing`: a page is no directory listing, or the
-/// tree goes down without end. `Usage`: a name is too long to be stored.
+/// tree goes down without end.
 pub async fn walk<F>(root: Url, options: &WalkOptions, fetch: F) -> Result<Walked>
 where
     F: AsyncFn(Url) -> Result<ListingPage>,
@@ -160,7 +162,11 @@ where
             }
         }
     }
-    Ok(walk.found)
+    let mut found = walk.found;
+    let (files, clashing) = names::separate(found.files);
+    found.files = files;
+    found.failed.extend(clashing);
+    Ok(found)
 }
 
 /// A walk as far as its pages are read.
@@ -177,7 +183,9 @@ impl Walk<'_> {
         if page.url != directory.url && !self.seen.insert(page.url.clone()) {
             return Ok(());
         }
-        for entry in listing::parse(&page.url, page.content_type.as_deref(), &page.body)? {
+        let listed = listing::parse(&page.url, page.content_type.as_deref(), &page.body)?;
+        self.found.failed.extend(listed.refused);
+        for entry in listed.entries {
             let path = format!("{}{}", directory.path, entry.name);
             if entry.is_dir {
                 self.note_directory(level, entry.url, path);

@@ -29,8 +29,8 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn reader<'a>(&self, http: &'a Http) -> Reader<'a> {
-        let EngineConfig { retry, stall_timeout, .. } = self.engine;
-        Reader { http, retry, stall_timeout }
+        let EngineConfig { retry, stall_timeout, verify, .. } = self.engine;
+        Reader { http, retry, stall_timeout, verify }
     }
 }
 

@@ -44,17 +44,15 @@ pub struct GetRequest {
     pub home: Option<Url>,
     /// First and last byte, both inclusive; no last = to the end (RFC 9110, section 14.2).
     pub range: Option<(u64, Option<u64>)>,
-    /// The validator for which the range is meant (RFC 9110, section 13.1.5).
-    pub if_range: Option<String>,
-    /// Further headers. `Authorization` and `Cookie` stay with the origin of `home`, which is
-    /// `url` where it is not given.
+    /// Further headers. They stay with the origin of `home`, which is `url` where it is not given, but
+    /// for a few that can be no secret (`Accept`, `User-Agent` and the like).
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl GetRequest {
     /// A request for the whole of `url`.
     pub fn new(url: Url) -> Self {
-        Self { url, home: None, range: None, if_range: None, headers: Vec::new() }
+        Self { url, home: None, range: None, headers: Vec::new() }
     }
 }
 

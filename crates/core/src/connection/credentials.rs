@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, COOKIE, IF_RANGE, PROXY_AUTHORIZATION, RANGE,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CACHE_CONTROL, COOKIE, PRAGMA, RANGE,
     USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -14,8 +14,9 @@ use url::Url;
 
 use super::client::GetRequest;
 use super::config::HttpConfig;
-use super::origin::{Origin, shown};
-use crate::{Error, ErrorKind, Result};
+use super::origin::Origin;
+use crate::Result;
+use crate::fetch::digests::WANT_REPR_DIGEST;
 
 /// The headers of one hop of `request`, which has led to `url` at `origin`. Secrets that were given
 /// for the requested origin go nowhere else.
@@ -31,23 +32,16 @@ pub(super) fn headers(
     headers.insert(USER_AGENT, config.user_agent.clone());
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     for (name, value) in config.headers.iter().chain(&request.headers) {
-        if is_secret(name) {
-            if at_home {
-                let mut value = value.clone();
-                value.set_sensitive(true);
-                headers.insert(name, value);
-            }
-        } else {
-            headers.insert(name, value.clone());
+        if at_home || says_nothing_of_the_caller(name) {
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            headers.insert(name, value);
         }
     }
     // A compressed representation has other byte offsets (RFC 9110, section 14.1.2).
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if let Some(range) = request.range {
         headers.insert(RANGE, range_value(range));
-    }
-    if let Some(validator) = &request.if_range {
-        headers.insert(IF_RANGE, value(validator, "If-Range", url)?);
     }
     if !headers.contains_key(AUTHORIZATION)
         && let Some((user, password)) =
@@ -91,8 +85,10 @@ fn user_and_password(
     }
 }
 
-fn is_secret(name: &HeaderName) -> bool {
-    *name == AUTHORIZATION || *name == COOKIE || *name == PROXY_AUTHORIZATION
+/// Whether a header may go to any origin. All others may be credentials under a name of their own.
+fn says_nothing_of_the_caller(name: &HeaderName) -> bool {
+    [ACCEPT, ACCEPT_LANGUAGE, CACHE_CONTROL, PRAGMA, USER_AGENT].contains(name)
+        || *name == WANT_REPR_DIGEST
 }
 
 fn range_value((first, last): (u64, Option<u64>)) -> HeaderValue {
@@ -102,11 +98,4 @@ fn range_value((first, last): (u64, Option<u64>)) -> HeaderValue {
     };
     // Digits are valid in a header.
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("bytes=0-"))
-}
-
-fn value(text: &str, name: &str, url: &Url) -> Result<HeaderValue> {
-    HeaderValue::try_from(text).map_err(|error| {
-        let message = format!("{}: not a value for the header {name}", shown(url));
-        Error::new(ErrorKind::Usage, message).with_source(error)
-    })
 }

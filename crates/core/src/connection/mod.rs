@@ -31,13 +31,15 @@ mod tls;
 mod tls_stream;
 mod wire;
 
+#[cfg(fuzzing)]
+pub(crate) use http1::fuzz_head;
+
 pub use client::{GetRequest, Http};
 pub use config::{HttpConfig, ProtocolChoice, TlsOptions};
 pub use connector::{Connected, Connector, Io, Segments};
 pub use cookies::Cookies;
 pub use netrc::Netrc;
-pub(crate) use origin::shown;
-pub use origin::{Origin, Scheme};
+pub use origin::{Origin, Scheme, shown, shown_text};
 pub use proxy::Proxies;
 pub use response::GetResponse;
 pub(crate) use scratch::Piece;

@@ -92,9 +92,42 @@ pub(super) fn host_and_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// `url` as messages show it: without user name, password and fragment.
-pub(crate) fn shown(url: &Url) -> String {
-    without_userinfo(url).to_string()
+/// `url` as messages, reports and journals show it: without user name, password and fragment, and
+/// without the values of what in its query looks like a secret (signatures, tokens, keys).
+pub fn shown(url: &Url) -> String {
+    let mut bare = without_userinfo(url);
+    let Some(query) = url.query().filter(|query| query.split('&').any(is_secret)) else {
+        return bare.into();
+    };
+    let hide = |field: &str| match field.split_once('=') {
+        Some((name, _)) if is_secret(field) => format!("{name}=***"),
+        _ => field.to_owned(),
+    };
+    bare.set_query(Some(&query.split('&').map(hide).collect::<Vec<_>>().join("&")));
+    bare.into()
+}
+
+/// The same for `text` that is no URL, as far as can be told of such a one.
+pub fn shown_text(text: &str) -> String {
+    let (start, rest) = text.split_once("://").map_or(("", text), |(scheme, rest)| (scheme, rest));
+    let scheme = if start.is_empty() { String::new() } else { format!("{start}://") };
+    let bare = rest.rsplit_once('@').map_or(rest.to_owned(), |(_, host)| format!("***@{host}"));
+    let bare = match bare.split_once('?') {
+        Some((path, query)) if query.split('&').any(is_secret) => format!("{path}?***"),
+        _ => bare,
+    };
+    scheme + &bare
+}
+
+/// Whether a field of a query, `name=value`, holds a secret, as far as its name tells.
+fn is_secret(field: &str) -> bool {
+    const NAMES: [&str; 6] = ["sig", "key", "pwd", "jwt", "hmac", "auth"];
+    const PARTS: [&str; 8] =
+        ["token", "secret", "passw", "signature", "credential", "apikey", "accesskey", "session"];
+    let name = field.split_once('=').map_or("", |(name, _)| name);
+    let name: String =
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
 }
 
 /// `url` without user name, password and fragment.
@@ -132,6 +165,31 @@ mod tests {
         assert_eq!(origin("http://[::1]:8080/").to_string(), "http://[::1]:8080");
         assert_eq!(&*origin("http://[::1]/").host, "::1");
         assert_eq!(origin("http://[::1]/").authority(), "[::1]");
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let shown = |text: &str| super::shown(&Url::parse(text).unwrap());
+        assert_eq!(shown("https://me:hunter2@a.test/x?y=1#z"), "https://a.test/x?y=1");
+        let signed = "https://a.test/x?X-Amz-Credential=a%2Fb&X-Amz-Signature=ab&part=2&api_key=k";
+        let hidden = "https://a.test/x?X-Amz-Credential=***&X-Amz-Signature=***&part=2&api_key=***";
+        assert_eq!(shown(signed), hidden);
+        assert_eq!(
+            shown("https://a.test/?sig=a=b&token&sigma=1"),
+            "https://a.test/?sig=***&token&sigma=1"
+        );
+    }
+
+    #[test]
+    fn secrets_are_not_shown_of_what_is_no_url() {
+        for (text, shown) in [
+            ("http://me:hunter2@ a/x", "http://***@ a/x"),
+            ("me:hunter2@a/x", "***@a/x"),
+            ("http://a b/?token=hunter2", "http://a b/?***"),
+            ("example.org/x?y=1", "example.org/x?y=1"),
+        ] {
+            assert_eq!(shown_text(text), shown);
+        }
     }
 
     #[test]

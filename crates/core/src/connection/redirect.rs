@@ -40,7 +40,7 @@ impl Redirects {
             Err(Error::new(ErrorKind::Redirect, message))
         };
         if from.scheme() == "https" && target.scheme() == "http" && !self.allow_downgrade {
-            return refused("without TLS: give that URL itself if it is acceptable");
+            return refused("without TLS: --allow-downgrade follows it all the same");
         }
         if self.visited.contains(&target) {
             return refused("in a circle");

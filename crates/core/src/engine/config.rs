@@ -74,6 +74,9 @@ pub struct EngineConfig {
     pub disk_patience: Duration,
     /// Replace an existing file that differs.
     pub overwrite: bool,
+    /// Where the list has no digest of a file, one that lies beside it on the server (`SHA256SUMS`,
+    /// `NAME.sha256`) or that its answer names (`Repr-Digest`, `Digest`, `Content-MD5`) is checked.
+    pub verify: bool,
     /// The seed of the retry jitter.
     pub seed: u64,
 }
@@ -89,6 +92,7 @@ impl Default for EngineConfig {
             min_rate: MIN_RATE,
             disk_patience: Duration::from_secs(60),
             overwrite: false,
+            verify: false,
             seed: 0,
         }
     }

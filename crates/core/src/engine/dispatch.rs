@@ -204,10 +204,12 @@ impl Engine {
         let range = if streams == 0 && !(known && entry.ranges.done_bytes() > 0) {
             // It may be another version by now: shorter, or longer.
             if entry.ranges.done_bytes() > 0 {
-                self.actions.push(Action::Restart { file });
+                let reason = "the server gives no ranges to go on with".to_owned();
+                self.start_anew(file, reason);
             }
-            entry.ranges.reset();
-            entry.ranges.start_whole(stream);
+            let ranges = &mut self.files[file.index()].ranges;
+            ranges.reset();
+            ranges.start_whole(stream);
             None
         } else if known {
             // The first split of a probe deals even shares; later ones take halves.
@@ -248,6 +250,7 @@ impl Engine {
             _ => None,
         };
         let whole = range.is_none();
+        let anew = whole && entry.dirty;
         let fetch = Fetch {
             stream,
             file,
@@ -256,8 +259,11 @@ impl Engine {
             total: entry.ranges.size().filter(|_| !whole),
             range,
             existing,
+            anew,
+            wants_digest: self.config.verify && !entry.spec.is_verifiable(),
         };
         let (origin, attempt) = (entry.origin, entry.attempt);
+        self.files[file.index()].dirty = true;
         self.note_activity(now);
         self.stall_check.get_or_insert(now + self.config.stall_timeout);
         let interval = look_interval(self.link.estimate().rtt);

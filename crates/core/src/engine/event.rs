@@ -9,7 +9,7 @@ use url::Url;
 
 use super::UserLimits;
 use crate::ErrorKind;
-use crate::catalog::FileSpec;
+use crate::catalog::{Digest, FileSpec};
 use crate::connection::{Origin, Protocol};
 
 /// A file by its number in the list.
@@ -32,8 +32,15 @@ impl FileId {
 pub struct Validator {
     /// A strong entity tag, quotes included. Weak ones never join ranges and are not kept.
     pub etag: Option<String>,
-    /// `Last-Modified` as the server wrote it.
+    /// `Last-Modified` as the server wrote it, where it is a strong validator.
     pub last_modified: Option<String>,
+}
+
+impl Validator {
+    /// Whether it can tell that two answers belong to one version.
+    pub const fn is_strong(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
 }
 
 /// What the head of a response said.
@@ -45,6 +52,8 @@ pub struct Head {
     pub ranges: bool,
     /// What tells this version of the file from another.
     pub validator: Validator,
+    /// What the whole file hashes to, where that was asked for and is told.
+    pub digest: Option<Digest>,
     /// `Last-Modified`, parsed.
     pub modified: Option<SystemTime>,
     /// Where the response came from, after redirects.
@@ -82,8 +91,9 @@ pub enum Outcome {
     Complete,
     /// The file that is there is the server's: [`Fetch::existing`].
     NotModified,
-    /// The server answered a range request with the whole file. Nothing was kept.
-    RangeIgnored,
+    /// The server did not answer a range request as one: with the whole file, with other bytes, or
+    /// not at all, as it says here. Nothing was kept.
+    RangeRefused(Failure),
     /// It failed.
     Failed(Failure),
 }
@@ -180,6 +190,15 @@ pub enum Event {
         /// Whether it is verified and under its final name.
         result: Result<(), Failure>,
     },
+    /// The other answer to [`Action::Finish`]: the bytes are not those that were promised.
+    Damaged {
+        /// The file.
+        file: FileId,
+        /// Where they are wrong, as far as can be told.
+        ranges: Vec<ByteRange>,
+        /// The failure that it is if there is nobody else to ask.
+        failure: Failure,
+    },
     /// The transport measured a round-trip time.
     Rtt(Duration),
     /// A connection is ready for requests.
@@ -224,6 +243,11 @@ pub struct Fetch {
     pub total: Option<u64>,
     /// What is there already: without a body when it is the server's.
     pub existing: Option<Existing>,
+    /// The file comes anew: what was written of it goes before the first byte of the answer is
+    /// written, and stays if there is none.
+    pub anew: bool,
+    /// What the server says that the file hashes to counts: nothing else tells.
+    pub wants_digest: bool,
 }
 
 /// Something that has to be done.
@@ -249,10 +273,15 @@ pub enum Action {
         /// The stream.
         stream: StreamId,
     },
-    /// Throw away what was written of `file`: it starts anew.
+    /// Bytes of `file` that are there are worth nothing and come again. Tell why. If it starts anew,
+    /// its next fetch throws away what is there.
     Restart {
         /// The file.
         file: FileId,
+        /// Bytes that are lost.
+        bytes: u64,
+        /// Why, in words.
+        reason: String,
     },
     /// Hold at most `limit` connections to `origin`, and have `open` of them soon.
     Connections {
@@ -263,7 +292,8 @@ pub enum Action {
         /// These will surely be used.
         open: u32,
     },
-    /// Every byte of `file` is there: verify and rename it; answer with [`Event::Finished`].
+    /// Every byte of `file` is there: verify and rename it; answer with [`Event::Finished`] or
+    /// [`Event::Damaged`].
     Finish {
         /// The file.
         file: FileId,

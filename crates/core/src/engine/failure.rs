@@ -38,7 +38,7 @@ impl Engine {
             return;
         }
         if failure.kind == ErrorKind::Changed {
-            self.on_changed(file);
+            self.on_changed(file, failure);
             return;
         }
         let retry = self.config.retry;

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::OriginId;
 use super::event::{Existing, Resumable, Validator};
-use crate::catalog::FileSpec;
+use crate::catalog::{Digest, FileSpec};
 
 /// How often a rerun is told of a file: what its process' end costs is a percent or two of it.
 const CHECKPOINTS: u64 = 64;
@@ -40,6 +40,7 @@ pub(super) enum State {
     Over,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) spec: FileSpec,
@@ -60,8 +61,14 @@ pub(super) struct Entry {
     pub(super) modified: Option<SystemTime>,
     /// The server takes range requests for it.
     pub(super) takes_ranges: bool,
-    /// It says that it does and answers with the whole file.
+    /// It has answered one as it should.
+    pub(super) gave_range: bool,
+    /// It says that it does and answers otherwise.
     pub(super) ignores_ranges: bool,
+    /// Something may have been written that belongs to nothing.
+    pub(super) dirty: bool,
+    /// What a rerun could continue, though this run begins anew: until it does.
+    pub(super) shelved: Option<Resumable>,
     /// What is there under its name.
     pub(super) opened: Option<OpenedAs>,
     /// Counts failed attempts, however many streams each had.
@@ -70,6 +77,10 @@ pub(super) struct Entry {
     pub(super) failures: u32,
     /// Times that the server's file turned out to be another one.
     pub(super) restarts: u32,
+    /// Times that its bytes were other ones than those that were promised.
+    pub(super) damaged: usize,
+    /// What the server says that it hashes to.
+    pub(super) promised: Option<Digest>,
     /// No new stream before this.
     pub(super) not_before: Option<Timestamp>,
     /// Bytes that a rerun has been told of.
@@ -98,11 +109,16 @@ impl Entry {
             validator: None,
             modified: None,
             takes_ranges: false,
+            gave_range: false,
             ignores_ranges: false,
+            dirty: false,
+            shelved: None,
             opened: None,
             attempt: 0,
             failures: 0,
             restarts: 0,
+            damaged: 0,
+            promised: None,
             not_before: None,
             noted: 0,
         }
@@ -144,10 +160,18 @@ impl Entry {
         self.noted = 0;
         self.ranges.reset();
         self.validator = None;
+        self.promised = None;
         self.modified = None;
         self.located = None;
         self.takes_ranges = false;
+        self.gave_range = false;
         self.unproven = false;
+    }
+
+    /// Whether ranges that are asked for one by one can be joined: something tells that they are of
+    /// one version, now or when all are there.
+    pub(super) fn can_join(&self, validator: &Validator) -> bool {
+        validator.is_strong() || self.spec.is_verifiable()
     }
 
     /// What a rerun needs, when enough has come since it was last told.
@@ -163,6 +187,9 @@ impl Entry {
 
     /// What a rerun needs: only for a version that can be told from others.
     pub(super) fn resumable(&self) -> Option<Resumable> {
+        if self.shelved.is_some() {
+            return self.shelved.clone();
+        }
         let size = self.ranges.size()?;
         let validator = self.validator.clone()?;
         // A rerun begins with the first place. What came from another one has its own date.

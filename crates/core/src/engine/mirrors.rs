@@ -2,11 +2,11 @@
 
 use pelton_algos::ranges::StreamId;
 
-use super::event::{Action, Failure, FileId, Head};
+use super::event::{Failure, FileId, Head};
 use super::file::{Entry, State};
 use super::{Engine, OriginId};
 use crate::ErrorKind;
-use crate::connection::Origin;
+use crate::connection::{Origin, shown};
 
 impl Engine {
     /// `file` can't be had from where it was asked for: from its next mirror, else not at all.
@@ -35,7 +35,11 @@ impl Engine {
         self.give_up(file, failure);
     }
 
-    fn next_place(&mut self, file: FileId, dead: Option<OriginId>) -> Option<(usize, OriginId)> {
+    pub(super) fn next_place(
+        &mut self,
+        file: FileId,
+        dead: Option<OriginId>,
+    ) -> Option<(usize, OriginId)> {
         let entry = &self.files[file.index()];
         if matches!(entry.state, State::Finishing | State::Over) {
             return None;
@@ -49,7 +53,7 @@ impl Engine {
             .find(|(_, origin)| Some(*origin) != dead)
     }
 
-    fn move_to_place(&mut self, file: FileId, place: usize, origin: OriginId) {
+    pub(super) fn move_to_place(&mut self, file: FileId, place: usize, origin: OriginId) {
         let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
         for stream in streams {
             self.abort(stream);
@@ -58,15 +62,13 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         let has_bytes = entry.ranges.done_bytes() > 0;
         if !(has_bytes && entry.move_version()) {
-            entry.forget_version();
-            if has_bytes {
-                self.actions.push(Action::Restart { file });
-            }
+            let reason = "the next place may have another version".to_owned();
+            self.start_anew(file, reason);
         }
         let entry = &mut self.files[file.index()];
         entry.place = place;
         entry.located = None;
-        entry.ignores_ranges = false;
+        (entry.gave_range, entry.ignores_ranges) = (false, false);
         entry.attempt += 1;
         (entry.failures, entry.restarts) = (0, 0);
         self.totals.retries += 1;
@@ -90,7 +92,8 @@ impl Engine {
             return true;
         }
         if !entry.belongs_to(head) {
-            self.start_anew(file);
+            let reason = format!("{} has another version", shown(&head.url));
+            self.start_anew(file, reason);
             return false;
         }
         entry.unproven = false;
@@ -106,10 +109,10 @@ impl Entry {
         let etag = self.validator.take().and_then(|validator| validator.etag);
         let can_join = self.takes_ranges
             && self.ranges.size().is_some()
-            && (etag.is_some() || self.spec.digest.is_some());
+            && (etag.is_some() || self.spec.is_verifiable());
         // Servers date their copies by themselves: that tells nothing between two of them.
         self.validator = etag
-            .filter(|_| self.spec.digest.is_none())
+            .filter(|_| !self.spec.is_verifiable())
             .map(|etag| super::Validator { etag: Some(etag), last_modified: None });
         self.unproven = can_join;
         can_join
@@ -120,7 +123,7 @@ impl Entry {
         let known = self.validator.as_ref().and_then(etag);
         head.total.is_some()
             && head.total == self.ranges.size()
-            && (self.spec.digest.is_some() || known.is_some() && known == etag(&head.validator))
+            && (self.spec.is_verifiable() || known.is_some() && known == etag(&head.validator))
     }
 }
 

@@ -7,6 +7,7 @@
 mod config;
 mod connections;
 mod control;
+mod damage;
 mod dispatch;
 mod event;
 mod failure;
@@ -53,7 +54,7 @@ use watch::Recent;
 
 use url::Url;
 
-use crate::catalog::FileSpec;
+use crate::catalog::{Digest, FileSpec};
 use crate::connection::Origin;
 
 /// One stream in flight.
@@ -239,6 +240,7 @@ impl Engine {
             Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
             Event::Finished { file, result } => self.on_finished(file, result),
+            Event::Damaged { file, ranges, failure } => self.on_damaged(file, &ranges, failure),
             Event::Rtt(rtt) => self.link.on_rtt(now, rtt),
             Event::Connected { rtt, took, round_trips } => {
                 self.link.on_rtt(now, rtt);
@@ -327,6 +329,12 @@ impl Engine {
     /// What `file` is.
     pub fn spec(&self, file: FileId) -> &FileSpec {
         &self.files[file.index()].spec
+    }
+
+    /// What `file` was promised to hash to: by the list, else by the server where that counts.
+    pub fn digest(&self, file: FileId) -> Option<&Digest> {
+        let entry = &self.files[file.index()];
+        entry.spec.digest.as_ref().or(entry.promised.as_ref())
     }
 
     /// Where `file` is asked for: its URL, or the mirror that was tried last.

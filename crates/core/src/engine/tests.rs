@@ -2,6 +2,8 @@
 
 mod complete;
 mod control;
+mod crashes;
+mod damage;
 mod faults;
 mod host;
 mod mirrors;

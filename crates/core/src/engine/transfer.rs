@@ -7,7 +7,7 @@ use pelton_algos::units::Bytes;
 
 use super::event::{Action, Existing, Failure, FileId, Head, Opened, Outcome};
 use super::file::{OpenedAs, State};
-use super::{Engine, OriginId};
+use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 use crate::connection::{Protocol, shown};
 
@@ -35,6 +35,7 @@ impl Engine {
                 part.done.into_iter().for_each(|range| entry.ranges.mark_done(within(range)));
                 entry.validator = Some(part.validator);
                 entry.takes_ranges = true;
+                entry.dirty = true;
                 self.finish_if_complete(file);
             }
             Opened::Existing(existing) => entry.opened = Some(OpenedAs::Existing(existing)),
@@ -66,11 +67,17 @@ impl Engine {
         }
         let entry = &mut self.files[file.index()];
         entry.modified = head.modified;
+        entry.promised = entry.promised.take().or(head.digest);
         if !whole {
+            entry.gave_range = true;
             return;
         }
+        entry.shelved = None;
         entry.located = (head.url != *entry.place()).then_some(head.url);
-        entry.takes_ranges = head.ranges && head.total.is_some() && !entry.ignores_ranges;
+        entry.takes_ranges = head.ranges
+            && head.total.is_some()
+            && !entry.ignores_ranges
+            && entry.can_join(&head.validator);
         entry.validator = Some(head.validator);
         let class = entry.class;
         self.move_to(file, class, answered_by);
@@ -173,7 +180,9 @@ impl Engine {
                     }
                 }
                 let unfinished = in_flight.and_then(|s| s.remaining()).is_some_and(|left| left > 0);
-                if unfinished {
+                // A server may give less than it was asked for; then the rest is asked for.
+                let came = in_flight.is_some_and(|s| s.position > s.start);
+                if unfinished && !came {
                     let message =
                         format!("{}: the body ended early", shown(self.files[file.index()].url()));
                     self.on_failure(now, ended, Failure::new(ErrorKind::ShortBody, message));
@@ -192,10 +201,12 @@ impl Engine {
                 self.keep_existing(file, existing.size);
                 return;
             }
-            Outcome::RangeIgnored => {
-                self.on_range_ignored(file);
+            Outcome::RangeRefused(failure) => {
+                self.on_range_refused(now, ended, failure);
                 return;
             }
+            // What fails behind the last byte is none of the file's.
+            Outcome::Failed(_) if self.files[file.index()].ranges.is_complete() => {}
             Outcome::Failed(failure) => {
                 self.on_failure(now, ended, failure);
                 return;
@@ -205,19 +216,28 @@ impl Engine {
         self.finish_if_complete(file);
     }
 
-    /// A server that said it takes ranges answered one with the whole file: no more range streams
-    /// of this file. A stream that brings the file from its first byte goes on to its end; if
-    /// there is none, the file starts anew.
-    fn on_range_ignored(&mut self, file: FileId) {
+    /// A server that said it takes ranges answered one otherwise: no more range streams of this file.
+    /// A stream that brings the file from its first byte goes on to its end; if there is none, the file
+    /// starts anew.
+    fn on_range_refused(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
+        let file = stream.file;
+        let attempts = self.config.retry.attempts;
         let entry = &mut self.files[file.index()];
-        entry.takes_ranges = false;
-        entry.ignores_ranges = true;
+        // Who has given ranges has another reason, or another machine of that name has answered.
+        let is_last_try = failure.kind.is_retryable() && entry.failures + 1 >= attempts;
+        if entry.gave_range && !is_last_try {
+            self.on_failure(now, stream, failure);
+            return;
+        }
         let from_start =
             entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(|s| s.whole));
+        entry.ignores_ranges = true;
         let Some(survivor) = from_start else {
-            self.start_anew(file);
+            entry.shelved = entry.resumable();
+            self.start_anew(file, failure.message);
             return;
         };
+        entry.takes_ranges = false;
         let others: Vec<StreamId> =
             entry.ranges.stream_ids().filter(|id| *id != survivor).collect();
         for stream in others {
@@ -225,12 +245,12 @@ impl Engine {
         }
         match self.files[file.index()].ranges.leave_to(survivor) {
             Some(end) => self.actions.push(Action::Cut { stream: survivor, end }),
-            None => self.start_anew(file),
+            None => self.start_anew(file, failure.message),
         }
     }
 
-    /// The server's file is another one than before.
-    pub(super) fn on_changed(&mut self, file: FileId) {
+    /// The server's file is another one than before, as `failure` says.
+    pub(super) fn on_changed(&mut self, file: FileId, failure: Failure) {
         let entry = &mut self.files[file.index()];
         // Another place may well have another version.
         entry.restarts += u32::from(!entry.unproven);
@@ -242,17 +262,24 @@ impl Engine {
             self.fail(file, Failure::new(ErrorKind::Changed, message));
             return;
         }
-        self.start_anew(file);
+        // Perhaps several machines answer, and none agrees with another: what one of them sends in one
+        // body is of one version.
+        entry.ignores_ranges |= entry.restarts > 1;
+        self.start_anew(file, failure.message);
     }
 
     /// What was written of `file` belongs to nothing.
-    pub(super) fn start_anew(&mut self, file: FileId) {
+    pub(super) fn start_anew(&mut self, file: FileId, reason: String) {
         let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
         for stream in streams {
             self.abort(stream);
         }
-        self.files[file.index()].forget_version();
-        self.actions.push(Action::Restart { file });
+        let entry = &mut self.files[file.index()];
+        let bytes = entry.ranges.done_bytes();
+        entry.forget_version();
+        if bytes > 0 {
+            self.actions.push(Action::Restart { file, bytes, reason });
+        }
     }
 
     pub(super) fn finish_if_complete(&mut self, file: FileId) {

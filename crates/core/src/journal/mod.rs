@@ -5,6 +5,8 @@
 //! loses what was on its way and nothing that was recorded. Against the loss of power the bytes are
 //! synced every few seconds in the background; after it, what had been synced is trusted.
 
+#[cfg(test)]
+pub(crate) mod model;
 mod record;
 
 use std::fs::{self, File, OpenOptions};
@@ -17,6 +19,7 @@ use std::time::{Duration, Instant};
 use pelton_algos::ranges::FileRanges;
 
 use crate::engine::Resumable;
+use crate::sink::not_followed;
 use record::{Record, read};
 
 /// How often a part's bytes are synced: what the loss of power may cost.
@@ -37,12 +40,19 @@ pub(crate) fn load(path: &Path, url: &str, part_length: u64) -> Option<Resumable
 /// nobody must believe it again, not even after a loss of power. An empty one says that the part is
 /// pelton's.
 pub(crate) fn clear(path: &Path) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    let mut options = OpenOptions::new();
+    let file = not_followed(options.write(true).create(true).truncate(false)).open(path)?;
     if file.metadata()?.len() > 0 {
         file.set_len(0)?;
         file.sync_all()?;
     }
     Ok(())
+}
+
+/// What a journal is trusted for.
+#[cfg(fuzzing)]
+pub(crate) fn trusted(journal: &[u8], boot: Option<&str>) -> Option<Resumable> {
+    read(journal, boot).map(|journaled| journaled.part)
 }
 
 /// The journal of a part that is being written.
@@ -64,7 +74,7 @@ impl Journal {
     /// The journal at `path`: continued where it speaks of `part`, else begun.
     pub(crate) fn open(path: &Path, url: &str, part: &Resumable) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        let mut file = options.read(true).append(true).create(true).open(path)?;
+        let mut file = not_followed(options.read(true).append(true).create(true)).open(path)?;
         let found = fs::read(path).ok().and_then(|bytes| read(&bytes, boot_id().as_deref()));
         let continued = found.filter(|found| {
             found.url == url

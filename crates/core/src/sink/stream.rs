@@ -112,6 +112,12 @@ impl Output for StreamOutput {
         self.writer.as_mut().map_or(Ok(()), |writer| writer.write_all(news)).map_err(stream_failure)
     }
 
+    fn expect(&mut self, digest: &Digest) {
+        if self.hasher.is_none() && self.passed_on.bytes == 0 {
+            self.hasher = Some((Hasher::new(digest.algorithm), digest.clone()));
+        }
+    }
+
     fn set_size(&mut self, _size: u64) -> Result<()> {
         Ok(())
     }

@@ -135,13 +135,14 @@ fn every_event_is_a_line_of_json_with_the_documented_fields() {
             "file" => {
                 assert_fields(
                     &value,
-                    "event at_s name url bytes seconds connections protocol resumed_from
+                    "event at_s name url bytes seconds connections protocol resumed_from restarts
                      already_there digest energy_j throughput_per_joule ok error",
                 );
                 if value["ok"] == false {
                     assert_fields(&value["error"], "code kind retryable message");
                 }
             }
+            "restart" => assert_fields(&value, "event at_s name url bytes_lost reason"),
             "progress" => assert_fields(
                 &value,
                 "event at_s files files_done files_failed bytes bytes_expected throughput_bps

@@ -5,12 +5,16 @@
 mod events;
 mod failures;
 mod files;
+mod hostile;
+mod http2;
+mod integrity;
 mod liars;
 mod limits;
 mod matrix;
 mod mirrors;
 mod origins;
 mod own;
+mod privacy;
 mod resume;
 mod support;
 mod tail;

@@ -125,6 +125,7 @@ impl World {
             total: Some(self.sizes[live.fetch.file.index()]),
             ranges: true,
             validator: Validator { etag: Some("\"1\"".to_owned()), last_modified: None },
+            digest: None,
             modified: None,
             url: live.fetch.url.clone(),
             origin: self.name.clone(),

@@ -10,7 +10,7 @@ fn base() -> Url {
 fn read(sample: &str) -> Vec<ListingEntry> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/listings");
     let body = std::fs::read(format!("{folder}/{sample}.html")).unwrap();
-    parse(&base(), Some("text/html;charset=utf-8"), &body).unwrap()
+    parse(&base(), Some("text/html;charset=utf-8"), &body).unwrap().entries
 }
 
 fn page(links: &[&str]) -> Vec<u8> {
@@ -128,7 +128,7 @@ fn an_empty_directory_is_a_listing_without_entries() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/listings");
         let body = std::fs::read(format!("{folder}/{server}-empty.html")).unwrap();
         let base = "http://127.0.0.1:8080/empty/".parse().unwrap();
-        assert_eq!(parse(&base, Some("text/html"), &body).unwrap(), [], "{server}");
+        assert_eq!(parse(&base, Some("text/html"), &body).unwrap().entries, [], "{server}");
     }
 }
 
@@ -159,7 +159,7 @@ fn only_direct_children_are_taken() {
         "a#again",
         "f//",
     ]);
-    let entries = parse(&base(), None, &body).unwrap();
+    let entries = parse(&base(), None, &body).unwrap().entries;
     assert_eq!(names_of(&entries), ["a", "d", "b", "c", "e"]);
 }
 
@@ -178,7 +178,7 @@ fn hostile_links_stay_one_safe_part() {
         "..\\x",
         "%2fetc",
     ]);
-    let entries = parse(&base(), None, &body).unwrap();
+    let entries = parse(&base(), None, &body).unwrap().entries;
     let names = names_of(&entries);
     let safe = ["..%2F..%2Fetc%2Fpasswd", "..%2Fx", "..%5Cx", "%00", "a%0Ab", "%2Fetc"];
     assert_eq!(names, safe);
@@ -186,16 +186,18 @@ fn hostile_links_stay_one_safe_part() {
 }
 
 #[test]
-fn a_name_too_long_to_store_is_named() {
-    let error = parse(&base(), None, &page(&[&"x".repeat(300)])).unwrap_err();
+fn a_name_too_long_to_store_is_named_and_the_others_are_there() {
+    let listing = parse(&base(), None, &page(&["a", &"x".repeat(300), "b"])).unwrap();
+    assert_eq!(names_of(&listing.entries), ["a", "b"]);
+    let (url, error) = &listing.refused[0];
     assert_eq!(error.kind(), ErrorKind::Usage);
-    assert!(error.to_string().contains("/data/xxx"));
+    assert!(url.path().starts_with("/data/xxx") && error.to_string().contains("/data/xxx"));
 }
 
 #[test]
 fn the_directory_of_a_page_without_a_slash_is_the_one_it_is_in() {
     let page_url = "http://127.0.0.1:8080/data/index.html".parse().unwrap();
-    let entries = parse(&page_url, None, &page(&["a", "/data/b", "/c"])).unwrap();
+    let entries = parse(&page_url, None, &page(&["a", "/data/b", "/c"])).unwrap().entries;
     assert_eq!(names_of(&entries), ["a", "b"]);
 }
 
@@ -222,7 +224,7 @@ fn other_pages_are_no_listings() {
 #[test]
 fn content_types_of_html_with_parameters_and_case() {
     for content_type in ["text/html", "Text/HTML; charset=UTF-8", "application/xhtml+xml ;a=b"] {
-        assert_eq!(parse(&base(), Some(content_type), &page(&["a"])).unwrap().len(), 1);
+        assert_eq!(parse(&base(), Some(content_type), &page(&["a"])).unwrap().entries.len(), 1);
     }
 }
 
@@ -263,7 +265,7 @@ proptest! {
         let mut body = page(&links);
         body.extend_from_slice(tags.as_bytes());
         body.extend_from_slice(&noise);
-        for entry in parse(&base(), None, &body).unwrap_or_default() {
+        for entry in parse(&base(), None, &body).unwrap_or_default().entries {
             assert_safe(&entry.name);
             prop_assert!(!entry.name.contains('/'));
             prop_assert!(entry.url.path().starts_with("/data/"));

@@ -65,7 +65,7 @@ fn a_url_whose_name_is_too_long_is_named() {
     let error = from_url(&url(&long)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     let line = error.to_string();
-    assert!(line.contains("@h/xxx") && line.contains("longer than 255 bytes"), "{line}");
+    assert!(line.contains("http://h/xxx") && line.contains("longer than 255 bytes"), "{line}");
     assert!(!line.contains("secret"), "{line}");
     let most = format!("http://h/{}", "%C3%BC".repeat(127));
     assert_eq!(from_url(&url(&most)).unwrap().len(), 254);
@@ -188,6 +188,18 @@ fn a_file_that_is_named_as_another_ones_part_is_refused() {
         }
         assert_eq!(collapse(vec![part]).unwrap().len(), 1);
     }
+}
+
+#[test]
+fn of_a_listing_only_what_clashes_is_left_out() {
+    let listed = ["d/a", "d/b", "d/a/x", "d/b.part", "d/c.part", "d/a"];
+    let urls = ["1", "2", "3", "4", "5", "6"];
+    let specs = listed.iter().zip(urls).map(|(name, url)| named(&format!("http://h/{url}"), name));
+    let (kept, clashing) = separate(specs.collect());
+    let names: Vec<&str> = kept.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["d/a", "d/b", "d/c.part"]);
+    let urls: Vec<&str> = clashing.iter().map(|(url, _)| url.path()).collect();
+    assert_eq!(urls, ["/3", "/4", "/6"]);
 }
 
 #[test]

@@ -30,6 +30,9 @@ use super::open::NoBody;
 /// What is read at once while a head is expected: more than nearly all heads, and many small files.
 const HEAD_READ: usize = 16 * 1024;
 
+/// Interim responses to one request: servers send one, or one for each hint that they have.
+const MOST_INTERIM: u32 = 100;
+
 /// A byte stream, with or without TLS.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {
     /// Fills `pipe` with what is there now, at least a byte and `most` at most; none at the end of
@@ -144,17 +147,32 @@ impl Http1 {
 }
 
 async fn read_head(stream: &mut Stream) -> io::Result<Response<()>> {
+    let mut interim = 0;
     loop {
         match head::read(&mut stream.buffer)? {
             // An interim response (RFC 9110, section 15.2).
             Some(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 return Err(head::malformed("a switch of protocols that was not asked for"));
             }
-            Some(response) if response.status().is_informational() => {}
+            Some(response) if response.status().is_informational() => {
+                interim += 1;
+                if interim > MOST_INTERIM {
+                    return Err(head::malformed("one interim response after the other and no end"));
+                }
+            }
             Some(response) => return Ok(response),
             None => stream.read_more().await?,
         }
     }
+}
+
+/// Reads a head as a response's and tells its fields.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz_head(buffer: &mut BytesMut) -> Option<http::HeaderMap> {
+    let response = head::read(buffer).ok()??;
+    let _ = head::framing(&http::Method::GET, &response);
+    let _ = head::stays_open(&response);
+    Some(response.into_parts().0.headers)
 }
 
 /// A stream that serves a request. Unless it is given back, the connection ends with it.

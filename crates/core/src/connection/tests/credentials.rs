@@ -21,7 +21,8 @@ async fn two_origins() -> (Server, Server) {
 fn with_secrets() -> HttpConfig {
     HttpConfig {
         headers: vec![
-            ("x-plain".parse().unwrap(), "visible".parse().unwrap()),
+            ("accept-language".parse().unwrap(), "de".parse().unwrap()),
+            ("x-api-key".parse().unwrap(), "mine".parse().unwrap()),
             ("cookie".parse().unwrap(), "mine=1".parse().unwrap()),
         ],
         user: Some(("me".into(), "pass:word".into())),
@@ -52,7 +53,9 @@ fn secrets_stay_with_the_origin_they_were_given_for() {
         assert_eq!(seen.path, "/there");
         assert_eq!(seen.header("authorization"), None);
         assert_eq!(seen.header("cookie"), None);
-        assert_eq!(seen.header("x-plain"), Some("visible"));
+        assert_eq!(seen.header("x-api-key"), None);
+        assert_eq!(seen.header("accept-language"), Some("de"));
+        assert_eq!(first.last().header("x-api-key"), Some("mine"));
     });
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pelton_algos::limits::Jitter;
 use pelton_algos::policy::Policy;
-use pelton_algos::ranges::StreamId;
+use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Joules;
 use url::Url;
@@ -51,7 +51,7 @@ enum Verdict {
     Silence,
     Failed(ErrorKind, Option<Duration>),
     Ended(Outcome),
-    Body { head: Head, remote: Remote, breaks_after: Option<u64> },
+    Body { head: Box<Head>, remote: Remote, breaks_after: Option<u64> },
 }
 
 pub(super) struct World {
@@ -74,6 +74,12 @@ pub(super) struct World {
     pub(super) found: Vec<(usize, Opened)>,
     /// How long it takes to finish a file.
     pub(super) slow_finish: Option<Duration>,
+    /// What is found to be wrong of the files that are finished, one after the other.
+    pub(super) damages: VecDeque<Vec<ByteRange>>,
+    /// What lies in the parts that an earlier run has left, file by file.
+    pub(super) disk: Vec<BTreeMap<u64, (u64, u64)>>,
+    /// What journals were told, file by file: what is there, or to forget it.
+    pub(super) checkpoints: BTreeMap<usize, Vec<Option<Resumable>>>,
     pub(super) limits: UserLimits,
     /// Every fetch with its moment.
     pub(super) fetches: Vec<(Timestamp, Fetch)>,
@@ -117,6 +123,9 @@ impl World {
             metered: false,
             found: Vec::new(),
             slow_finish: None,
+            damages: VecDeque::new(),
+            disk: Vec::new(),
+            checkpoints: BTreeMap::new(),
             fetches: Vec::new(),
             decisions: Vec::new(),
             aborts: Vec::new(),
@@ -290,7 +299,9 @@ impl World {
                 let found = self.found.iter().find(|(index, _)| *index == file.index());
                 let opened = found.map_or(Opened::Fresh, |(_, opened)| opened.clone());
                 let local = &mut self.local[file.index()];
-                if let Opened::Part(part) = &opened {
+                if let (Opened::Part(_), Some(written)) = (&opened, self.disk.get(file.index())) {
+                    local.written.clone_from(written);
+                } else if let Opened::Part(part) = &opened {
                     let version = part.validator.etag.as_ref().unwrap()[2..3].parse().unwrap();
                     let there = part.done.iter().filter(|range| range.end <= part.size).cloned();
                     for range in there {
@@ -316,10 +327,9 @@ impl World {
                 let result = Outcome::Failed(Failure::new(ErrorKind::ShortBody, "late"));
                 self.later(TICK, Coming::Event(Box::new(Event::Ended { stream, result })));
             }
-            Action::Restart { file } => {
+            Action::Restart { file, .. } => {
                 let local = &mut self.local[file.index()];
                 assert_eq!(local.ending, None);
-                local.written.clear();
                 local.restarts += 1;
             }
             Action::Checkpoint { file, part } => {
@@ -334,6 +344,7 @@ impl World {
                     }
                     assert!(reached >= range.end, "{file:?}: {range:?} is not there");
                 }
+                self.checkpoints.entry(file.index()).or_default().push(Some(part));
             }
             Action::Connections { origin, limit, open } => {
                 assert!(open <= limit);
@@ -388,6 +399,18 @@ impl World {
             local.written
         );
         let after = self.slow_finish.unwrap_or_default();
+        if let Some(mut ranges) = self.damages.pop_front() {
+            let size = self.engine.bytes_of(file);
+            ranges.iter_mut().for_each(|range| *range = range.start.min(size)..range.end.min(size));
+            if ranges.iter().all(std::ops::Range::is_empty) {
+                ranges = [0..size].into();
+            }
+            let failure = Failure::new(ErrorKind::Checksum, "other bytes than promised");
+            self.checkpoints.entry(file.index()).or_default().push(None);
+            let damaged = Event::Damaged { file, ranges, failure };
+            self.later(after, Coming::Event(Box::new(damaged)));
+            return;
+        }
         self.later(after, Coming::Event(Box::new(Event::Finished { file, result: Ok(()) })));
     }
 
@@ -475,11 +498,16 @@ impl World {
             Verdict::Body { head, remote, breaks_after } => {
                 let live = self.live.get_mut(&stream).unwrap();
                 live.host = head.origin.host.to_string();
+                let file = live.fetch.file.index();
+                if live.fetch.anew {
+                    self.local[file].written.clear();
+                    self.checkpoints.entry(file).or_default().push(None);
+                }
                 live.remote = Some(remote);
                 live.streaming = true;
                 live.breaks_at = breaks_after.map(|after| live.position + after);
                 self.next_tick.get_or_insert(self.now + TICK);
-                self.send(Event::Head { stream, head });
+                self.send(Event::Head { stream, head: *head });
             }
         }
     }
@@ -526,22 +554,24 @@ impl World {
                 return Verdict::Failed(ErrorKind::Changed, None);
             }
             if host.ignores_ranges {
-                return Verdict::Ended(Outcome::RangeIgnored);
+                let refusal = Failure::new(ErrorKind::Protocol, "the whole for a range");
+                return Verdict::Ended(Outcome::RangeRefused(refusal));
             }
             assert!(range.end <= remote.size);
         }
         let mut url = live.fetch.url.clone();
         url.set_host(Some(answering)).unwrap();
-        let head = Head {
+        let head = Box::new(Head {
             total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
             ranges: host.ranges,
             validator: remote.validator(),
+            digest: None,
             modified: Some(remote.modified()),
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,
             response_time: host.rtt,
-        };
+        });
         Verdict::Body { head, remote, breaks_after }
     }
 

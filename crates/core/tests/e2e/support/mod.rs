@@ -45,6 +45,12 @@ pub(crate) fn client() -> Client {
     builder().build().unwrap()
 }
 
+/// One file at once over one stream.
+pub(crate) fn one_stream() -> Client {
+    let one = FixedConfig { concurrency: 1, parallelism: 1, ..FixedConfig::default() };
+    builder().policy(Fixed::new(one)).build().unwrap()
+}
+
 /// Four files at once, four streams a file.
 pub(crate) fn four_by_four() -> Fixed {
     Fixed::new(FixedConfig { concurrency: 4, parallelism: 4, pipelining: 4 })

@@ -1,0 +1,177 @@
+//! What the header fields of a response say. Pure.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, LAST_MODIFIED, RETRY_AFTER,
+};
+use http::{HeaderMap, HeaderName};
+
+use crate::engine::Validator;
+
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    text(headers, &CONTENT_LENGTH)?.parse().ok()
+}
+
+pub(super) fn modified(headers: &HeaderMap) -> Option<SystemTime> {
+    date(headers, &LAST_MODIFIED)
+}
+
+fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
+    httpdate::parse_http_date(text(headers, name)?).ok()
+}
+
+pub(super) fn encoded(headers: &HeaderMap) -> bool {
+    text(headers, &CONTENT_ENCODING)
+        .is_some_and(|encoding| !encoding.trim().eq_ignore_ascii_case("identity"))
+}
+
+/// What tells this version from others for certain: only strong validators join ranges (RFC 9110,
+/// section 8.8.1). A date is one where the answer is younger by a second at least: within the second
+/// the file may have changed once more (section 8.8.2.2).
+pub(crate) fn validator(headers: &HeaderMap) -> Validator {
+    let etag = text(headers, &ETAG).filter(|tag| tag.starts_with('"')).map(str::to_owned);
+    let is_strong = match (modified(headers), date(headers, &DATE)) {
+        (Some(modified), Some(date)) => modified + Duration::from_secs(1) <= date,
+        _ => false,
+    };
+    let last_modified = text(headers, &LAST_MODIFIED).filter(|_| is_strong).map(str::to_owned);
+    Validator { etag, last_modified }
+}
+
+/// Whether two answers belong to the same version; `None` where nothing tells. Strong tags decide
+/// where both sides have one.
+pub(super) fn same_version(known: &Validator, now: &Validator) -> Option<bool> {
+    let equal =
+        |one: &Option<String>, other: &Option<String>| Some(one.as_ref()? == other.as_ref()?);
+    equal(&known.etag, &now.etag).or_else(|| equal(&known.last_modified, &now.last_modified))
+}
+
+/// What `Content-Range` says of a part: start, end (excluded) and the size of the whole.
+pub(super) fn content_range(headers: &HeaderMap) -> Option<(u64, u64, Option<u64>)> {
+    parse_content_range(text(headers, &CONTENT_RANGE)?)
+}
+
+/// The size of the whole that `Content-Range: bytes */SIZE` states beside a 416.
+pub(super) fn unsatisfied_total(headers: &HeaderMap) -> Option<u64> {
+    text(headers, &CONTENT_RANGE)?.trim().strip_prefix("bytes */")?.parse().ok()
+}
+
+/// `bytes START-LAST/TOTAL` as (start, end excluded, total), RFC 9110 section 14.4.
+pub(crate) fn parse_content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
+    let (unit, rest) = value.trim().split_once(' ')?;
+    let (range, total) = rest.split_once('/').filter(|_| unit.eq_ignore_ascii_case("bytes"))?;
+    let (start, last) = range.split_once('-')?;
+    let (start, last) = (start.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?);
+    let total = match total.trim() {
+        "*" => None,
+        total => Some(total.parse::<u64>().ok()?),
+    };
+    let end = last.checked_add(1)?;
+    (start <= last && total.is_none_or(|total| end <= total)).then_some((start, end, total))
+}
+
+/// `Retry-After` as seconds or a date (RFC 9110 section 10.2.3), from now on.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = text(headers, &RETRY_AFTER)?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn headers(fields: &[(HeaderName, &str)]) -> HeaderMap {
+        fields.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn content_ranges() {
+        assert_eq!(parse_content_range("bytes 0-99/1000"), Some((0, 100, Some(1000))));
+        assert_eq!(parse_content_range("BYTES 5-5/*"), Some((5, 6, None)));
+        for wrong in [
+            "bytes */1000",
+            "bytes 9-5/100",
+            "bytes 0-100/100",
+            "items 0-1/2",
+            "bytes 0-1",
+            "",
+            "bytes -5/10",
+            "bytes 0-18446744073709551615/*",
+        ] {
+            assert_eq!(parse_content_range(wrong), None, "{wrong}");
+        }
+        let unsatisfied = headers(&[(CONTENT_RANGE, "bytes */1000")]);
+        assert_eq!(unsatisfied_total(&unsatisfied), Some(1000));
+    }
+
+    #[test]
+    fn weak_tags_never_join_ranges() {
+        assert_eq!(validator(&headers(&[(ETAG, "W/\"a\"")])).etag, None);
+        assert_eq!(validator(&headers(&[(ETAG, "\"a\"")])).etag.as_deref(), Some("\"a\""));
+    }
+
+    #[test]
+    fn dates_within_the_second_of_the_answer_never_join_ranges() {
+        const WRITTEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let of = |date: &str| validator(&headers(&[(LAST_MODIFIED, WRITTEN), (DATE, date)]));
+        assert_eq!(of("Sun, 06 Nov 1994 08:49:38 GMT").last_modified.as_deref(), Some(WRITTEN));
+        assert_eq!(of(WRITTEN).last_modified, None);
+        assert_eq!(of("soon").last_modified, None);
+        assert_eq!(validator(&headers(&[(LAST_MODIFIED, WRITTEN)])).last_modified, None);
+    }
+
+    #[test]
+    fn versions_are_the_same_by_tag_then_by_date_else_nothing_tells() {
+        let version = |etag: Option<&str>, date: Option<&str>| Validator {
+            etag: etag.map(str::to_owned),
+            last_modified: date.map(str::to_owned),
+        };
+        let known = version(Some("\"1\""), Some("then"));
+        for (now, same) in [
+            (version(Some("\"1\""), Some("now")), Some(true)),
+            (version(Some("\"2\""), Some("then")), Some(false)),
+            (version(None, Some("then")), Some(true)),
+            (version(None, Some("now")), Some(false)),
+            (version(None, None), None),
+        ] {
+            assert_eq!(same_version(&known, &now), same, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn retry_after_as_seconds_and_as_a_date() {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("7"));
+        assert_eq!(retry_after(&headers), Some(Duration::from_secs(7)));
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
+        assert_eq!(retry_after(&headers), Some(Duration::ZERO), "a date that has passed");
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("soon"));
+        assert_eq!(retry_after(&headers), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_content_range_panics(value in ".{0,60}") {
+            let _ = parse_content_range(&value);
+        }
+
+        #[test]
+        fn well_formed_content_ranges_are_read(start in 0u64..1 << 60, length in 1u64..1 << 60, rest in 0u64..1 << 60) {
+            let end = start + length;
+            let value = format!("bytes {start}-{}/{}", end - 1, end + rest);
+            prop_assert_eq!(parse_content_range(&value), Some((start, end, Some(end + rest))));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Decides from the head of a response whether its body may be kept.
+
+use std::ops::Range;
+
+use http::header::ACCEPT_RANGES;
+use http::{HeaderMap, StatusCode};
+
+use super::digests;
+use super::fields::{
+    content_length, content_range, encoded, modified, same_version, text, unsatisfied_total,
+    validator,
+};
+use super::status::{may_be_about_the_range, status_error};
+use crate::connection::{GetResponse, shown};
+use crate::engine::{Fetch, Head, Outcome};
+use crate::{Error, ErrorKind, Result};
+
+pub(super) enum Verdict {
+    /// The body is kept; it ends at this offset in the file, where that is known.
+    Keep(Box<Head>, Option<u64>),
+    Stop(Outcome),
+}
+
+pub(super) fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
+    let (status, headers) = (response.status, &response.headers);
+    let judged = match &fetch.range {
+        None => whole(fetch, status, headers).map(Ok)?,
+        Some(range) => part(fetch, range, status, headers)?,
+    };
+    let Part { total, end } = match judged {
+        Ok(part) => part,
+        Err(refusal) => return Ok(Verdict::Stop(Outcome::RangeRefused(refusal.into()))),
+    };
+    let says_so = text(headers, &ACCEPT_RANGES).is_some_and(|units| units.trim() == "bytes");
+    let head = Head {
+        total,
+        ranges: !encoded(headers) && (status == StatusCode::PARTIAL_CONTENT || says_so),
+        modified: modified(headers),
+        validator: validator(headers),
+        digest: fetch.wants_digest.then(|| digests::promised(status, headers)).flatten(),
+        url: response.final_url.clone(),
+        origin: response.origin.clone(),
+        protocol: response.protocol,
+        response_time: response.response_time,
+    };
+    Ok(Verdict::Keep(Box::new(head), end))
+}
+
+/// What a body is of its file.
+struct Part {
+    /// The size of the file.
+    total: Option<u64>,
+    /// Where the body ends.
+    end: Option<u64>,
+}
+
+/// The answer to a request for the whole file.
+fn whole(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Result<Part> {
+    match status {
+        StatusCode::OK => {
+            let total = content_length(headers);
+            Ok(Part { total, end: total })
+        }
+        // Some caches answer each request as if it were for a range. Its bytes are as good, and
+        // what is missing is asked for.
+        StatusCode::PARTIAL_CONTENT => match content_range(headers) {
+            Some((0, end, Some(total))) if !encoded(headers) => {
+                Ok(Part { total: Some(total), end: Some(end) })
+            }
+            _ => Err(wrong(fetch, "the server sent a part and was asked for the whole")),
+        },
+        status => Err(status_error(&fetch.url, status, headers)),
+    }
+}
+
+/// The answer to a request for `range`, or why it is none: the file may be had without ranges.
+fn part(
+    fetch: &Fetch,
+    range: &Range<u64>,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Result<Part, Error>> {
+    let refused = |why: &str| Ok(Err(wrong(fetch, why)));
+    let changed = |how: &str| {
+        let message = format!("{}: the server's file {how} than before", shown(&fetch.url));
+        Err(Error::new(ErrorKind::Changed, message))
+    };
+    match status {
+        StatusCode::PARTIAL_CONTENT => {}
+        StatusCode::OK => return refused("the server answered a range with the whole file"),
+        StatusCode::RANGE_NOT_SATISFIABLE => {
+            let differs = |total: u64| fetch.total.is_some_and(|known| known != total);
+            return match unsatisfied_total(headers) {
+                Some(total) if differs(total) => changed("has another size"),
+                _ => refused("the server says that a range of the file lies outside of it"),
+            };
+        }
+        status if may_be_about_the_range(status) => {
+            return Ok(Err(status_error(&fetch.url, status, headers)));
+        }
+        status => return Err(status_error(&fetch.url, status, headers)),
+    }
+    if encoded(headers) {
+        return refused("the server compressed a range");
+    }
+    let Some((start, end, total)) = content_range(headers) else {
+        return refused("a part came without a usable Content-Range");
+    };
+    if total.is_some() && fetch.total.is_some() && total != fetch.total {
+        return changed("has another size");
+    }
+    if let Some(known) = &fetch.validator {
+        match same_version(known, &validator(headers)) {
+            Some(true) => {}
+            Some(false) => return changed("is another one"),
+            None => return refused("a part came without the ETag of its file"),
+        }
+    }
+    if start != range.start || end > range.end {
+        let (came, asked) = (end - 1, range.end - 1);
+        return refused(&format!(
+            "bytes {start}-{came} came and {}-{asked} were asked for",
+            range.start
+        ));
+    }
+    // RFC 9110, section 15.3.7: it may be less than was asked for.
+    Ok(Ok(Part { total: total.or(fetch.total), end: Some(end) }))
+}
+
+fn wrong(fetch: &Fetch, what: &str) -> Error {
+    Error::new(ErrorKind::Protocol, format!("{}: {what}", shown(&fetch.url)))
+}

@@ -1,0 +1,66 @@
+//! What a status that brings no file means, and what to do.
+
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use url::Url;
+
+use super::fields::retry_after;
+use crate::connection::shown;
+use crate::engine::Failure;
+use crate::{Error, ErrorKind};
+
+/// The error that `status` is, with what to do.
+pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -> Error {
+    let kind = status_kind(status);
+    let advice = match kind {
+        ErrorKind::NotFound => "; check the URL",
+        ErrorKind::Auth => "; give credentials with --user, --netrc or --cookie-file",
+        ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
+        ErrorKind::ServerError => "; the failure is the server's: try again later",
+        _ => "; this is no answer that holds a file: check the URL and the headers",
+    };
+    let reason = status.canonical_reason().unwrap_or("");
+    let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());
+    let error = Error::new(kind, message);
+    match retry_after(headers).filter(|_| kind == ErrorKind::Overloaded) {
+        Some(pause) => error.with_source(RetryAfter(pause)),
+        None => error,
+    }
+}
+
+fn status_kind(status: StatusCode) -> ErrorKind {
+    match status.as_u16() {
+        404 | 410 => ErrorKind::NotFound,
+        401 | 403 | 407 => ErrorKind::Auth,
+        429 | 503 => ErrorKind::Overloaded,
+        408 | 500..=599 => ErrorKind::ServerError,
+        _ => ErrorKind::HttpStatus,
+    }
+}
+
+/// Whether a server that says this to a range may well have something else to say to a request for
+/// the whole: it judged the request, and not who asks, nor its own state.
+pub(super) fn may_be_about_the_range(status: StatusCode) -> bool {
+    let code = status.as_u16();
+    let is_other = matches!(code, 401 | 404 | 407 | 408 | 410 | 429);
+    (400..500).contains(&code) && !is_other || code == 501
+}
+
+/// Carries `Retry-After` inside an error.
+#[derive(Debug, thiserror::Error)]
+#[error("the server asks to wait {} s", .0.as_secs())]
+struct RetryAfter(Duration);
+
+/// How long the server asked to wait, where `error` came with that.
+pub(crate) fn asked_pause(error: &Error) -> Option<Duration> {
+    let source = std::error::Error::source(error)?;
+    source.downcast_ref::<RetryAfter>().map(|pause| pause.0)
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let retry_after = asked_pause(&error);
+        Self { kind: error.kind(), message: error.message(), retry_after }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the standard library lacks for files in transfer.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// `path` with `suffix`, shortened where the name would be longer than file systems allow; what
+/// was cut off is replaced by its hash.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    const LONGEST: usize = 240;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.len() + suffix.len() <= LONGEST {
+        return path.with_file_name(format!("{name}{suffix}"));
+    }
+    let keep = (0..=LONGEST - 40).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+    let hash = blake3::hash(name.as_bytes()).to_hex();
+    path.with_file_name(format!("{}~{}{suffix}", &name[..keep], &hash[..16]))
+}
+
+/// Opens no symbolic link: one that was put where a part goes would lead the bytes elsewhere.
+#[cfg(unix)]
+pub(crate) fn not_followed(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn not_followed(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Whether no other run holds `file`. The lock ends with the file. A file system without locks can't
+/// tell.
+#[cfg(unix)]
+pub(super) fn lock(file: &File) -> bool {
+    !matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock))
+}
+
+/// Locks bind readers of the same process there, and the digest is read by one.
+#[cfg(not(unix))]
+pub(super) fn lock(_file: &File) -> bool {
+    true
+}
+
+/// Whether `file` is what `path` names.
+#[cfg(unix)]
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    matches!(
+        (file.metadata().map(identity), fs::metadata(path).map(identity)),
+        (Ok(one), Ok(other)) if one == other
+    )
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_at(_file: &File, _path: &Path) -> bool {
+    true
+}
+
+#[cfg(unix)]
+pub(super) fn write_all_at(file: &File, offset: u64, data: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    file.write_all_at(data, offset)
+}
+
+#[cfg(windows)]
+pub(super) fn write_all_at(file: &File, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !data.is_empty() {
+        let written = file.seek_write(data, offset)?;
+        if written == 0 {
+            return Err(IoKind::WriteZero.into());
+        }
+        offset += written as u64;
+        data = &data[written..];
+    }
+    Ok(())
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn reserve(file: &File, size: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    if size == 0 {
+        return Ok(());
+    }
+    match fallocate(file, FallocateFlags::empty(), 0, size) {
+        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(size),
+        other => other.map_err(io::Error::from),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn reserve(file: &File, size: u64) -> io::Result<()> {
+    file.set_len(size)
+}

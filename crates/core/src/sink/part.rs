@@ -1,0 +1,361 @@
+//! A file in transfer: `NAME.part`, its journal, what it hashes to, and its final name.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind as IoKind, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use pelton_algos::ranges::ByteRange;
+
+use super::directory::{Allocation, DirectoryOptions};
+use super::files::{beside, is_at, lock, not_followed, reserve, write_all_at};
+use super::hashing::Hashing;
+use super::{Damage, Output, checksum_failure, io_failure};
+use crate::catalog::{Digest, FileSpec, Pieces};
+use crate::connection::shown;
+use crate::digest::{Hasher, hash_file};
+use crate::engine::Resumable;
+use crate::journal::{self, Journal};
+use crate::{Error, ErrorKind, Result};
+
+#[derive(Debug)]
+pub(super) struct PartFile {
+    pub(super) target: PathBuf,
+    pub(super) part: PathBuf,
+    pub(super) state: PathBuf,
+    pub(super) url: String,
+    /// What the list says that it hashes to.
+    digest: Option<Digest>,
+    /// What the server says.
+    expected: Option<Digest>,
+    pieces: Option<Pieces>,
+    /// The hash of what is there, where a digest is known.
+    hashing: Option<Hashing>,
+    options: DirectoryOptions,
+    /// Opened with the first byte: a file that fails before leaves nothing behind.
+    file: Option<File>,
+    /// What an earlier run left of it.
+    continues: Option<Resumable>,
+    journal: Journaling,
+}
+
+#[derive(Debug)]
+enum Journaling {
+    /// There was nothing to say yet.
+    Silent,
+    On(Journal),
+    /// It could not be written, or not on.
+    Broken {
+        /// Whether what it holds is of use.
+        is_useful: bool,
+    },
+}
+
+impl PartFile {
+    /// The part of what will be at `target`.
+    pub(super) fn new(target: PathBuf, spec: &FileSpec, options: DirectoryOptions) -> Self {
+        let mut part = Self {
+            part: beside(&target, ".part"),
+            state: beside(&target, ".part.state"),
+            target,
+            url: shown(&spec.url),
+            digest: spec.digest.clone(),
+            expected: None,
+            pieces: spec.pieces.clone(),
+            hashing: None,
+            options,
+            file: None,
+            continues: None,
+            journal: Journaling::Silent,
+        };
+        part.begin_hashing();
+        part
+    }
+
+    /// An earlier run has left `part` of it.
+    pub(super) fn go_on_with(&mut self, part: Resumable) {
+        self.continues = Some(part);
+        self.begin_hashing();
+    }
+
+    fn opened(&mut self) -> Result<&File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => self.take_over()?,
+        };
+        Ok(self.file.insert(file))
+    }
+
+    /// Opens the part for this run alone.
+    fn take_over(&self) -> Result<File> {
+        let file = self.open_locked()?;
+        let failed = |error| io_failure(&self.part, "can't be made", error);
+        let Some(expected) = &self.continues else {
+            // What an earlier run knew is not true of the part that begins here.
+            journal::clear(&self.state).map_err(failed)?;
+            file.set_len(0).map_err(failed)?;
+            return Ok(file);
+        };
+        let length = file.metadata().map_err(failed)?.len();
+        if journal::load(&self.state, &self.url, length).as_ref() != Some(expected) {
+            let part = self.part.display();
+            let message = format!("{part}: another run has changed it; run the command again");
+            return Err(Error::new(ErrorKind::CannotResume, message));
+        }
+        Ok(file)
+    }
+
+    /// Whether the part, which has no state, is no other run's that is just ending.
+    pub(super) fn is_foreign(&self) -> bool {
+        let opened = not_followed(OpenOptions::new().write(true)).open(&self.part);
+        opened.map_or_else(|error| error.kind() != IoKind::NotFound, |file| lock(&file))
+    }
+
+    fn open_locked(&self) -> Result<File> {
+        // Before the part, so that no other run ever sees that without its state; with what it
+        // holds, which may be the other's.
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let state = not_followed(&mut options).open(&self.state);
+        state.map_err(|error| io_failure(&self.part, "can't be made", error))?;
+        loop {
+            let mut options = OpenOptions::new();
+            options.write(true).create(self.continues.is_none()).truncate(false);
+            let opened = not_followed(&mut options).open(&self.part);
+            let file = opened.map_err(|error| io_failure(&self.part, "can't be made", error))?;
+            if !lock(&file) {
+                let part = self.part.display();
+                let message = format!("{part}: another run is writing it; wait for its end");
+                return Err(Error::new(ErrorKind::FileIo, message));
+            }
+            // Until the lock was had, the other run may have given the file its final name.
+            if is_at(&file, &self.part) {
+                return Ok(file);
+            }
+        }
+    }
+
+    fn promised(&self) -> Option<&Digest> {
+        self.digest.as_ref().or(self.expected.as_ref())
+    }
+
+    /// Hashes from now on what is there and what comes.
+    fn begin_hashing(&mut self) {
+        let promised = self.promised().map(|digest| digest.algorithm);
+        self.hashing = promised.map(|algorithm| Hashing::new(self.part.clone(), algorithm));
+        if let (Some(hashing), Some(part)) = (&mut self.hashing, &self.continues) {
+            part.done.iter().for_each(|range| hashing.wrote(range.clone()));
+        }
+    }
+
+    /// Whether the whole has the digest that was promised, else what it has. `None` where none was.
+    fn wrong_digest(&mut self) -> io::Result<Option<Digest>> {
+        let Some(hashing) = &mut self.hashing else { return Ok(None) };
+        let value = hashing.finish()?;
+        let actual = self.promised().map(|expected| Digest { value, ..expected.clone() });
+        Ok(actual.filter(|actual| Some(actual) != self.promised()))
+    }
+
+    /// The pieces of the file at `path` whose bytes are not those that were promised.
+    fn wrong_pieces(&self, path: &Path) -> io::Result<Vec<ByteRange>> {
+        let Some(pieces) = &self.pieces else { return Ok(Vec::new()) };
+        let mut part = File::open(path)?;
+        let size = part.metadata()?.len();
+        let mut wrong = Vec::new();
+        for (range, digest) in pieces.of(size) {
+            let mut hasher = Hasher::new(pieces.algorithm);
+            hasher.read_from(io::Read::by_ref(&mut part).take(range.end - range.start))?;
+            if hasher.finish() != digest {
+                wrong.push(range);
+            }
+        }
+        Ok(wrong)
+    }
+
+    fn damage(&mut self) -> io::Result<Option<Damage>> {
+        let actual = self.wrong_digest()?;
+        // The digest of the whole is as good as those of its pieces, which tell where it is wrong.
+        let is_right = actual.is_none() && self.hashing.is_some();
+        let ranges = if is_right { Vec::new() } else { self.wrong_pieces(&self.part)? };
+        let failure = match (&actual, self.promised()) {
+            (Some(actual), Some(expected)) => checksum_failure(&self.url, expected, actual),
+            _ if ranges.is_empty() => return Ok(None),
+            _ => {
+                let message = format!(
+                    "{}: {} of its pieces have other digests than they should; the file is not kept",
+                    self.url,
+                    ranges.len()
+                );
+                Error::new(ErrorKind::Checksum, message)
+            }
+        };
+        let whole = 0..fs::metadata(&self.part)?.len();
+        let ranges = if ranges.is_empty() { vec![whole] } else { ranges };
+        // Nobody must take them for right ones, not after a crash either.
+        journal::clear(&self.state)?;
+        (self.journal, self.continues) = (Journaling::Silent, None);
+        if let Some(hashing) = &mut self.hashing {
+            hashing.spoil();
+        }
+        Ok(Some(Damage { ranges, failure }))
+    }
+
+    fn complete(&mut self, modified: Option<SystemTime>) -> Result<()> {
+        self.opened()?;
+        let (fsync, part) = (self.options.fsync, self.part.clone());
+        let file = self.opened()?;
+        if let Some(modified) = modified {
+            // A file system without times is no reason to fail.
+            let _ = file.set_modified(modified);
+        }
+        if fsync {
+            file.sync_all().map_err(|error| io_failure(&part, "can't be synced", error))?;
+        }
+        fs::rename(&self.part, &self.target)
+            .map_err(|error| io_failure(&self.target, "can't be given its name", error))?;
+        if let Some(directory) = self.target.parent().filter(|_| fsync) {
+            File::open(directory)
+                .and_then(|directory| directory.sync_all())
+                .map_err(|error| io_failure(directory, "can't be synced", error))?;
+        }
+        Ok(())
+    }
+
+    /// Appends what is new of `part` to the journal.
+    fn record(&mut self, part: &Resumable) -> io::Result<()> {
+        let Some(file) = self.file.as_ref().filter(|_| self.options.resume) else { return Ok(()) };
+        // After a disk that was full it may be written again.
+        if !matches!(self.journal, Journaling::On(_)) {
+            self.journal = Journaling::On(Journal::open(&self.state, &self.url, part)?);
+        }
+        if let Journaling::On(journal) = &mut self.journal {
+            journal.append(part)?;
+            journal.sync_sometimes(file)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a rerun can continue the part by its journal.
+    fn has_state(&self) -> bool {
+        let says_something = match &self.journal {
+            Journaling::Silent => false,
+            Journaling::On(journal) => !journal.is_empty(),
+            Journaling::Broken { is_useful } => *is_useful,
+        };
+        self.continues.is_some() || says_something
+    }
+
+    fn remove(&self) {
+        let _ = fs::remove_file(&self.part);
+        let _ = fs::remove_file(&self.state);
+    }
+}
+
+impl Output for PartFile {
+    fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        let written = write_all_at(self.opened()?, offset, data);
+        written.map_err(|error| io_failure(&self.part, "can't be written", error))
+    }
+
+    fn file(&mut self) -> Result<Option<&File>> {
+        self.opened().map(Some)
+    }
+
+    fn wrote(&mut self, range: ByteRange) {
+        if let Some(hashing) = &mut self.hashing {
+            hashing.wrote(range);
+        }
+    }
+
+    fn expect(&mut self, digest: &Digest) {
+        if self.promised().is_none() {
+            self.expected = Some(digest.clone());
+            self.begin_hashing();
+        }
+    }
+
+    fn set_size(&mut self, size: u64) -> Result<()> {
+        let allocation = self.options.allocation;
+        if allocation == Allocation::None {
+            return Ok(());
+        }
+        let part = self.part.clone();
+        let file = self.opened()?;
+        let set = match allocation {
+            Allocation::Reserve => reserve(file, size),
+            _ => file.set_len(size),
+        };
+        set.map_err(|error| io_failure(&part, "can't be made as long as it will be", error))
+    }
+
+    fn checkpoint(&mut self, part: &Resumable) {
+        if let Err(error) = self.record(part) {
+            let is_useful = self.has_state();
+            self.journal = Journaling::Broken { is_useful };
+            tracing::warn!(
+                state = %self.state.display(), %error,
+                "a rerun can't continue this file from here"
+            );
+        }
+    }
+
+    fn restart(&mut self) -> Result<()> {
+        (self.journal, self.continues, self.expected) = (Journaling::Silent, None, None);
+        self.begin_hashing();
+        journal::clear(&self.state)
+            .map_err(|error| io_failure(&self.state, "can't be emptied", error))?;
+        if let Some(file) = &self.file {
+            file.set_len(0).map_err(|error| io_failure(&self.part, "can't be emptied", error))?;
+        }
+        Ok(())
+    }
+
+    fn verify_existing(&self) -> Result<bool> {
+        let is_right = match (&self.digest, &self.pieces) {
+            (Some(expected), _) => {
+                hash_file(&self.target, expected.algorithm).map(|actual| actual == expected.value)
+            }
+            (None, Some(_)) => self.wrong_pieces(&self.target).map(|wrong| wrong.is_empty()),
+            (None, None) => Ok(false),
+        };
+        is_right.map_err(|error| io_failure(&self.target, "can't be read", error))
+    }
+
+    fn finish_takes_long(&self) -> bool {
+        self.promised().is_some() || self.pieces.is_some() || self.options.fsync
+    }
+
+    fn verify(&mut self) -> Result<Option<Damage>> {
+        self.opened()?;
+        self.damage().map_err(|error| io_failure(&self.part, "can't be read", error))
+    }
+
+    fn finish(mut self: Box<Self>, modified: Option<SystemTime>) -> Result<()> {
+        let finished = self.complete(modified);
+        match &finished {
+            Ok(()) => {
+                let _ = fs::remove_file(&self.state);
+            }
+            // With more space a rerun can finish it.
+            Err(error) if error.kind() == ErrorKind::DiskFull => {}
+            Err(_) => self.remove(),
+        }
+        finished
+    }
+
+    fn abandon(mut self: Box<Self>, part: Option<&Resumable>) {
+        if self.file.is_none() {
+            // What may be there is not this run's.
+            return;
+        }
+        let Some(part) = part.filter(|_| self.options.resume) else {
+            self.remove();
+            return;
+        };
+        self.checkpoint(part);
+        if !self.has_state() {
+            // Nobody can use it, and on a full disk it is in the way.
+            self.remove();
+        }
+    }
+}
