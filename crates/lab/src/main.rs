@@ -20,6 +20,7 @@ enum Command {
     Simulate(commands::simulate::SimulateArgs),
     Regret(commands::regret::RegretArgs),
     Energy(commands::energy::EnergyArgs),
+    Report(commands::report::ReportArgs),
     Reproduce(commands::reproduce::ReproduceArgs),
     #[cfg(target_os = "linux")]
     Check(commands::check::CheckArgs),
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Regret(args) => commands::regret::run(&args),
         Command::Energy(args) => commands::energy::run(&args),
+        Command::Report(args) => commands::report::run(&args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         #[cfg(target_os = "linux")]
         Command::Check(args) => commands::check::run(&args),

@@ -11,6 +11,7 @@ mod lab_args;
 #[cfg(target_os = "linux")]
 mod matrix;
 pub(crate) mod regret;
+pub(crate) mod report;
 pub(crate) mod reproduce;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
