@@ -21,7 +21,7 @@ enum Command {
     Regret(commands::regret::RegretArgs),
     Energy(commands::energy::EnergyArgs),
     Report(commands::report::ReportArgs),
-    Reproduce(commands::reproduce::ReproduceArgs),
+    Reproduce(Box<commands::reproduce::ReproduceArgs>),
     #[cfg(target_os = "linux")]
     Check(commands::check::CheckArgs),
     #[cfg(target_os = "linux")]

@@ -232,7 +232,8 @@ fn a_client_that_is_missing_ends_the_matrix_unless_it_may_be_left_out() {
     let path = dir.path().join("bin");
     fs::create_dir(&path).unwrap();
     for program in ["curl", "ip"] {
-        let found = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].map(|dir| format!("{dir}/{program}"));
+        let found =
+            ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].map(|dir| format!("{dir}/{program}"));
         let found = found.into_iter().find(|file| fs::exists(file).unwrap()).unwrap();
         std::os::unix::fs::symlink(found, path.join(program)).unwrap();
     }

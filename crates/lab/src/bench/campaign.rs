@@ -171,7 +171,8 @@ impl<'a> Campaign<'a> {
         let client = &cell.clients[run.client];
         let set = self.prepared(run.cell)?;
         let place = self.announce(&run);
-        let patience = || patience(cell.link.spec.rtt(), &locked(&self.results).results.cells[place]);
+        let patience =
+            || patience(cell.link.spec.rtt(), &locked(&self.results).results.cells[place]);
         let order = Order {
             link_name: &cell.link_name,
             link: &cell.link,
@@ -206,8 +207,7 @@ impl<'a> Campaign<'a> {
         let cell = &self.plan.cells[run.cell];
         let mut kept = locked(&self.results);
         kept.begun += 1;
-        let (link, set, client) =
-            (&cell.link_name, &cell.set_name, &cell.clients[run.client]);
+        let (link, set, client) = (&cell.link_name, &cell.set_name, &cell.clients[run.client]);
         let left = self.time_left(kept.over);
         eprintln!("{}/{}: {link}, {set}, {client}{left}", kept.begun, self.runs.len());
         kept.places[&(run.cell, run.client)]
@@ -218,7 +218,8 @@ impl<'a> Campaign<'a> {
         let all: f64 = self.loads.iter().map(|load| load.seconds).sum();
         let left = self.began.elapsed().as_secs_f64() * (all / over - 1.0);
         // Without a run that is over there is no pace.
-        let minutes = Some((left / 60.0).round()).filter(|minutes| minutes.is_finite() && *minutes >= 1.0);
+        let minutes =
+            Some((left / 60.0).round()).filter(|minutes| minutes.is_finite() && *minutes >= 1.0);
         minutes.map(|minutes| format!("; {minutes} min left")).unwrap_or_default()
     }
 

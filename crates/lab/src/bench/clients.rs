@@ -215,7 +215,9 @@ impl Client {
     pub fn estimate(&self, floor: Duration, rtt: Duration, files: usize) -> Duration {
         let (lanes, round_trips) = match self.kind {
             Kind::Pelton(_) => (32.0, 1.0),
-            Kind::Fixed { pipelining, concurrency, .. } => (f64::from(pipelining * concurrency), 1.0),
+            Kind::Fixed { pipelining, concurrency, .. } => {
+                (f64::from(pipelining * concurrency), 1.0)
+            }
             Kind::Curl { at_once } => (f64::from(at_once.unwrap_or(1)), 1.0),
             Kind::Reqwest { at_once } => (f64::from(at_once), 1.0),
             Kind::Wget => (1.0, 1.0),
@@ -255,7 +257,8 @@ impl Client {
                 let streams = parallelism.to_string();
                 let connections = (concurrency * parallelism).to_string();
                 add(&["get", "-q", "--policy", "fixed", "-j", &files, "-s", &streams]);
-                add(&["-x", &connections, "-i", &urls, "-d", &out]);
+                add(&["-x", &connections, "--max-total-connections", &connections]);
+                add(&["-i", &urls, "-d", &out]);
                 line.extend(self.protocol_flags(task));
                 line.extend(reckoning(task));
             }

@@ -310,8 +310,7 @@ pub(crate) mod tests {
     /// A run of which nothing matters but these.
     pub(crate) fn run(seed: u64, seconds: f64, joules: f64) -> RunResult {
         let traffic = Traffic { packets: 9, bytes: 900, lost: 1, overflowed: 0, retransmitted: 1 };
-        let energy =
-            RunEnergy { radio_j: joules, cpu_j: 0.0, base_j: 0.0, extrapolated: false };
+        let energy = RunEnergy { radio_j: joules, cpu_j: 0.0, base_j: 0.0, extrapolated: false };
         RunResult {
             seed,
             seconds,
@@ -400,7 +399,8 @@ pub(crate) mod tests {
         let cell = |link, client| cell(link, "small", client, &[]);
         let mut results = results(vec![cell("lte", "a"), cell("3g", "a"), cell("lte", "b")]);
         results.group();
-        let groups: Vec<_> = results.groups().map(|cells| (cells[0].link.as_str(), cells.len())).collect();
+        let groups: Vec<_> =
+            results.groups().map(|cells| (cells[0].link.as_str(), cells.len())).collect();
         assert_eq!(groups, [("lte", 2), ("3g", 1)]);
     }
 

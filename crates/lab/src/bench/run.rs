@@ -16,10 +16,10 @@ use super::energy;
 use super::results::{DecisionLog, RunResult, Traffic};
 use super::server::{self, Certificates};
 use super::{PreparedSet, Workspace};
+use crate::cells::NamedLink;
 use crate::emulator::{
     CongestionControl, DirectionStats, Emulator, EmulatorConfig, Namespace, SERVER,
 };
-use crate::cells::NamedLink;
 
 /// Runs clients, each on a link of its own and against a server of its own.
 pub struct Runner {
@@ -139,7 +139,8 @@ impl Runner {
             radio: order.link.radio,
             programs: &self.programs,
         };
-        let command = order.client.command(&task).context("can't write the client's input files")?;
+        let command =
+            order.client.command(&task).context("can't write the client's input files")?;
         let mut result = self.measure(order, dir, &command)?;
         order.set.verify(out).map_err(|fault| Failure::Client(format!("wrong bytes: {fault}")))?;
         if order.client.reports() {
@@ -287,7 +288,9 @@ pub fn find_programs(pelton: Option<&Path>) -> Result<Programs> {
     let here = std::env::current_exe().context("can't find this program's own file")?;
     let here = here.parent().unwrap_or(Path::new("."));
     let pelton = match pelton {
-        Some(said) => said.canonicalize().with_context(|| format!("--pelton {}", said.display()))?,
+        Some(said) => {
+            said.canonicalize().with_context(|| format!("--pelton {}", said.display()))?
+        }
         None => Some(here.join("pelton")).filter(|file| file.is_file()).unwrap_or("pelton".into()),
     };
     Ok(Programs { pelton, reqwest: here.join("examples/reqwest_loop") })

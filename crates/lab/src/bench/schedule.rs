@@ -100,7 +100,10 @@ mod tests {
         let loads = loads(&[(20.0, 1.0), (400.0, 1.0), (30.0, 1.0), (60.0, 1.0)]);
         let mut schedule = Schedule::new(&loads, 3, BitRate::from_mbps(100.0));
         // 20 + 30 fit, 60 more do not.
-        assert_eq!([schedule.start(), schedule.start(), schedule.start()], [Some(0), Some(2), None]);
+        assert_eq!(
+            [schedule.start(), schedule.start(), schedule.start()],
+            [Some(0), Some(2), None]
+        );
         schedule.finish(0);
         assert_eq!(schedule.start(), Some(3));
         schedule.finish(2);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
@@ -233,8 +233,7 @@ impl LabArgs {
 
     /// What links side by side may have together. Refuses a link that this machine can't carry.
     fn budget(&self, plan: &Plan) -> Result<BitRate> {
-        let fastest =
-            plan.cells.iter().max_by(|a, b| a.rate().bps().total_cmp(&b.rate().bps()));
+        let fastest = plan.cells.iter().max_by(|a, b| a.rate().bps().total_cmp(&b.rate().bps()));
         let Some(fastest) = fastest else { return Ok(BitRate::ZERO) };
         if self.jobs == 1 && fastest.rate().bps() <= SURELY_CARRIED {
             return Ok(BitRate::ZERO);

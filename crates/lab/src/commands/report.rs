@@ -25,7 +25,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let results = Results::load(&args.results).with_context(named)?;
     let file = args.results.file_name().unwrap_or_default().to_string_lossy();
     let page = matrix_page(&results, &file);
-    fs::write(&args.out, page)
-        .with_context(|| format!("can't write {}", args.out.display()))?;
+    fs::write(&args.out, page).with_context(|| format!("can't write {}", args.out.display()))?;
     Ok(ExitCode::SUCCESS)
 }

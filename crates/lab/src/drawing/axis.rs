@@ -29,21 +29,28 @@ impl Axis {
     /// From the least to the greatest of `values`, those that are not positive left out, with room
     /// on both sides.
     pub fn log(title: &str, values: impl IntoIterator<Item = f64>) -> Self {
-        let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
-        for value in values.into_iter().filter(|value| value.is_finite() && *value > 0.0) {
-            (low, high) = (low.min(value), high.max(value));
-        }
+        let (low, high) = ends(&values.into_iter().collect::<Vec<_>>());
         let (low, high) = if low <= high { (low / 1.15, high * 1.15) } else { (0.1, 10.0) };
         Self { title: title.to_owned(), is_log: true, low, high, fixed: None }
     }
 
-    /// Logarithmic where the values span more than a decade, else linear.
+    /// Logarithmic where the values span more than a decade, else linear from zero.
     pub fn fitting(title: &str, values: &[f64]) -> Self {
-        let positive = values.iter().copied().filter(|value| *value > 0.0);
-        let (low, high) =
-            positive.fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
-        let values = values.iter().copied();
-        if high > 10.0 * low { Self::log(title, values) } else { Self::linear(title, values) }
+        let all = values.iter().copied();
+        let (low, high) = ends(values);
+        if high > 10.0 * low { Self::log(title, all) } else { Self::linear(title, all) }
+    }
+
+    /// The same for points of which only the differences matter: where all lie in the upper half, zero
+    /// is left out.
+    pub fn around(title: &str, values: &[f64]) -> Self {
+        let axis = Self::fitting(title, values);
+        let (low, high) = ends(values);
+        if axis.is_log || !low.is_finite() || low < high / 2.0 {
+            return axis;
+        }
+        let room = ((high - low) * 0.1).max(high * 0.01);
+        Self { low: low - room, high: high + room, ..axis }
     }
 
     /// Logarithmic, with ticks at these values.
@@ -75,19 +82,24 @@ impl Axis {
         let decade = 10.0_f64.powf(least.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade);
         let step = step.into_iter().find(|step| *step >= least).unwrap_or(10.0 * decade);
-        let count = ((self.high - self.low) / step) as u32;
-        (0..=count).map(|index| self.low + f64::from(index) * step).collect()
+        let (first, last) = ((self.low / step).ceil() as i32, (self.high / step) as i32);
+        (first..=last).map(|index| f64::from(index) * step).collect()
     }
 
     fn log_ticks(&self) -> Vec<f64> {
         let decades = (self.high / self.low).log10();
-        let factors: &[f64] =
-            if decades > DECADES_WITH_STEPS { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let factors: &[f64] = if decades > DECADES_WITH_STEPS { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
         let all = (first..=last)
             .flat_map(|power| factors.iter().map(move |factor| factor * 10.0_f64.powi(power)));
         all.filter(|tick| (self.low..=self.high).contains(tick)).collect()
     }
+}
+
+/// The least and the greatest of those that are above zero.
+fn ends(values: &[f64]) -> (f64, f64) {
+    let positive = values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
+    positive.fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)))
 }
 
 /// A number with three digits that matter.
@@ -116,6 +128,9 @@ mod tests {
         };
         let linear = Axis::linear("", [87.0]).ticks();
         assert!(near(&linear, &[0.0, 20.0, 40.0, 60.0, 80.0]), "{linear:?}");
+        let high = Axis::around("", &[13.9, 14.9]).ticks();
+        assert!(near(&high, &[14.0, 14.5, 15.0]), "{high:?}");
+        assert_eq!(Axis::around("", &[2.0, 14.9]), Axis::linear("", [2.0, 14.9]));
         let log = Axis::log("", [1.1, 24.0]).ticks();
         assert!(near(&log, &[1.0, 2.0, 5.0, 10.0, 20.0]), "{log:?}");
         let wide = Axis::log("", [0.5, 900.0]).ticks();

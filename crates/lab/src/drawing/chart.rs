@@ -224,10 +224,8 @@ fn draw(svg: &mut String, plot: &Plot<'_>, curve: &Curve) {
     }
     for (at, value) in &curve.points {
         let (x, y) = (plot.x(*at), plot.y(*value));
-        let _ = writeln!(
-            svg,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" style=\"fill:{colour}\"/>"
-        );
+        let _ =
+            writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" style=\"fill:{colour}\"/>");
     }
 }
 
@@ -284,9 +282,8 @@ fn widest<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
 
 /// Of Okabe and Ito's palette, which people with any colour vision can tell apart.
 fn colour_of(index: usize) -> String {
-    const PALETTE: [&str; COLOURS] = [
-        "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6b00", "#666666",
-    ];
+    const PALETTE: [&str; COLOURS] =
+        ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6b00", "#666666"];
     let index = index % COLOURS;
     format!("var(--series-{index},{})", PALETTE[index])
 }

@@ -195,8 +195,22 @@ fn cell(page: &mut Page, results: &Results, cells: &[CellResult], file: &str) {
 /// Everything that was measured in a cell.
 fn measurements(cells: &[CellResult]) -> Grid {
     let mut grid = Grid::new(&[
-        "client", "runs", "s", "95 %", "x floor", "Mbit/s", "J wifi", "J lte", "CPU s", "peak MB",
-        "connections", "down MB", "down packets", "up packets", "dropped", "sent again",
+        "client",
+        "runs",
+        "s",
+        "95 %",
+        "x floor",
+        "Mbit/s",
+        "J wifi",
+        "J lte",
+        "CPU s",
+        "peak MB",
+        "connections",
+        "down MB",
+        "down packets",
+        "up packets",
+        "dropped",
+        "sent again",
     ]);
     for cell in cells {
         let Some(stats) = cell.stats else { continue };
@@ -240,7 +254,7 @@ fn trade_off(cells: &[CellResult]) -> String {
     let radio = cells.first().map(|cell| cell.radio.as_str()).unwrap_or_default();
     let (x, y): (Vec<f64>, Vec<f64>) = dots.iter().map(|dot| (dot.x, dot.y)).unzip();
     let (x, y) =
-        (Axis::fitting("Mbit/s", &x), Axis::fitting(&format!("joules, modelled ({radio})"), &y));
+        (Axis::around("Mbit/s", &x), Axis::around(&format!("joules, modelled ({radio})"), &y));
     drawing::scatter(&format!("{}: throughput against energy", name(cells)), &x, &y, &dots)
 }
 
@@ -300,7 +314,8 @@ fn decisions(cells: &[CellResult], command: &str) -> Option<Figure> {
             Panel { axis: axis("goodput, Mbit/s", &goodput), curves: goodput.clone() },
         ];
         Figure {
-            caption: "Decisions over time, in the first run of each of pelton's clients.".to_owned(),
+            caption: "Decisions over time, in the first run of each of pelton's clients."
+                .to_owned(),
             svg: drawing::curves(&format!("{}: decisions", name(cells)), &x, &panels),
             data,
             command: command.to_owned(),
@@ -337,8 +352,8 @@ fn colour(client: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::results::tests;
     use crate::bench::results::Allocation;
+    use crate::bench::results::tests;
 
     fn results() -> Results {
         let mut cells = vec![

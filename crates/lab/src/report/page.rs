@@ -123,9 +123,8 @@ impl Page {
     /// Links to headings of this page.
     pub fn links(&mut self, links: impl IntoIterator<Item = (String, String)>) {
         let links = links.into_iter();
-        let links = links.map(|(id, text)| {
-            format!("<a href=\"#{}\">{}</a>", escaped(&id), escaped(&text))
-        });
+        let links =
+            links.map(|(id, text)| format!("<a href=\"#{}\">{}</a>", escaped(&id), escaped(&text)));
         let _ = writeln!(self.body, "<p>{}</p>", links.collect::<Vec<_>>().join(" · "));
     }
 

@@ -14,8 +14,7 @@ fn names(list: &str) -> Vec<String> {
 fn a_list_has_names_triples_and_all() {
     assert_eq!(names("curl,fixed:1,2,8,wget"), ["curl", "fixed:1,2,8", "wget"]);
     assert_eq!(names("all").len(), 9 + PEERS.len());
-    for wrong in ["curlx", "pelton-fast", "fixed:1,2", "fixed:0,1,1", "axel-tls", "", "lftp-h2"]
-    {
+    for wrong in ["curlx", "pelton-fast", "fixed:1,2", "fixed:0,1,1", "axel-tls", "", "lftp-h2"] {
         let error = Client::parse_list(wrong).unwrap_err().to_string();
         assert!(error.starts_with("there is no client"), "{wrong}");
         assert!(error.contains("pelton-eht-h2, curl, "), "{error}");
@@ -43,11 +42,11 @@ fn command_lines() {
     };
     assert_eq!(
         line("fixed:8,1,4"),
-        "/bin/pelton get -q --policy fixed -j 32 -s 1 -x 4 -i /urls.txt -d /out --http2 --cacert /ca.pem --power-meter model --radio lte --report /report.json"
+        "/bin/pelton get -q --policy fixed -j 32 -s 1 -x 4 --max-total-connections 4 -i /urls.txt -d /out --http2 --cacert /ca.pem --power-meter model --radio lte --report /report.json"
     );
     assert_eq!(
         line("fixed:1,2,4"),
-        "/bin/pelton get -q --policy fixed -j 4 -s 2 -x 8 -i /urls.txt -d /out --power-meter model --radio lte --report /report.json"
+        "/bin/pelton get -q --policy fixed -j 4 -s 2 -x 8 --max-total-connections 8 -i /urls.txt -d /out --power-meter model --radio lte --report /report.json"
     );
     assert_eq!(
         line("curl-parallel-tls"),
