@@ -23,7 +23,7 @@ const SAVED_EVERY: Duration = Duration::from_secs(10);
 pub struct Conditions {
     /// Runs side by side at most.
     pub jobs: usize,
-    /// What their links may have together.
+    /// What they may move together.
     pub budget: BitRate,
     /// When a client is ended; else what its cell deserves.
     pub timeout: Option<Duration>,

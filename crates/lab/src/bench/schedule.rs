@@ -1,19 +1,19 @@
 //! Which runs go on side by side. Pure.
 //!
-//! Runs share the machine's cores, so they disturb each other when their links together are fast. Each
-//! counts with the rate of its link; their sum stays within a budget. A run that is above the budget
-//! alone goes on alone.
+//! Runs share the machine's cores, so they disturb each other when together they are fast. Each counts
+//! with a rate: that of its link, or less where its client won't fill the link. Their sum stays within
+//! a budget; a run that is above the budget alone goes on alone.
 
 use pelton_algos::units::BitRate;
 
-/// Of what the emulator was measured to carry, what links that run side by side may have together. The
+/// Of what the emulator was measured to carry, what runs side by side may move together. The
 /// rest is for the clients and servers, which the measurement had none of, and for their checks.
 const SHARE: f64 = 0.1;
 
 /// What a run takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// The highest rate of its link, in either direction.
+    /// How fast it may move bytes.
     pub rate: BitRate,
     /// About how long it takes, in seconds.
     pub seconds: f64,
@@ -30,7 +30,7 @@ pub struct Schedule<'a> {
     budget: BitRate,
 }
 
-/// What links that run side by side may have together, where `capacity` is what the emulator carries.
+/// What runs side by side may move together, where `capacity` is what the emulator carries.
 pub fn budget(capacity: BitRate) -> BitRate {
     capacity * SHARE
 }

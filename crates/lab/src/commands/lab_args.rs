@@ -26,8 +26,8 @@ const INTERRUPTED: u8 = 130;
 /// How to measure.
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
-    /// Runs side by side, where their links together are slow: in sum below a tenth of what the
-    /// emulator carries here. A faster link has the machine to itself.
+    /// Runs side by side, where they are slow: together below a tenth of what the emulator carries
+    /// here. A faster one has the machine to itself.
     #[arg(long, value_name = "N", default_value_t = 1)]
     jobs: usize,
     /// What the server's TCP follows.
@@ -231,7 +231,7 @@ impl LabArgs {
         }
     }
 
-    /// What links side by side may have together. Refuses a link that this machine can't carry.
+    /// What runs side by side may move together. Refuses a link that this machine can't carry.
     fn budget(&self, plan: &Plan) -> Result<BitRate> {
         let fastest = plan.cells.iter().max_by(|a, b| a.rate().bps().total_cmp(&b.rate().bps()));
         let Some(fastest) = fastest else { return Ok(BitRate::ZERO) };
