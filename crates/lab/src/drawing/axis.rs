@@ -78,10 +78,10 @@ impl Axis {
     }
 
     fn linear_ticks(&self) -> Vec<f64> {
-        let least = (self.high - self.low) / MOST_TICKS;
-        let decade = 10.0_f64.powf(least.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade);
-        let step = step.into_iter().find(|step| *step >= least).unwrap_or(10.0 * decade);
+        let narrow = (self.high - self.low) / MOST_TICKS;
+        let decade = 10.0_f64.powf(narrow.log10().floor());
+        let round = [1.0, 2.0, 5.0].map(|factor| factor * decade);
+        let step = round.into_iter().find(|round| *round >= narrow).unwrap_or(10.0 * decade);
         let (first, last) = ((self.low / step).ceil() as i32, (self.high / step) as i32);
         (first..=last).map(|index| f64::from(index) * step).collect()
     }
@@ -106,7 +106,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
 pub(super) fn short(value: f64) -> String {
     let digits = match value.abs() {
         zero if zero < 1e-12 => return "0".to_owned(),
-        size if size >= 1e6 || size < 1e-3 => return format!("{value:.2e}"),
+        size if !(1e-3..1e6).contains(&size) => return format!("{value:.2e}"),
         size => (2 - size.log10().floor() as i32).clamp(0, 6) as usize,
     };
     let text = format!("{value:.digits$}");
