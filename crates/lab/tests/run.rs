@@ -154,17 +154,23 @@ fn a_client_that_takes_too_long_is_ended_and_named() {
     assert_eq!((workspaces(&dir), at_work_in(&dir)), (0, Vec::new()));
 }
 
-/// Starts a run that lasts, waits until its client is at work, and sends it `signal`.
+/// Starts two runs that last, side by side, waits until their clients are at work, and sends the lab
+/// `signal`.
 fn signalled(dir: &TempDir, signal: Signal) -> Option<i32> {
-    let mut lab = lab(dir, &["--links", "slow", "--clients", "curl", "--repeats", "1"])
+    let arguments = ["--links", "slow", "--clients", "curl,curl-six", "--repeats", "1"];
+    let mut lab = lab(dir, &arguments)
+        .args(["--jobs", "2"])
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(lab.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap() == "1/1: slow, few, curl"));
-    until(|| at_work_in(dir).iter().any(|command| command.starts_with("curl")));
+    assert!(lines.any(|line| line.unwrap().starts_with("2/2: slow, few, curl")));
+    let clients = || at_work_in(dir).iter().filter(|c| c.starts_with("curl")).count();
+    until(|| clients() == 2);
     kill_process(Pid::from_child(&lab), signal).unwrap();
+    // Else it could not say more and would end of that.
+    std::thread::spawn(move || lines.for_each(drop));
     lab.wait().unwrap().code()
 }
 

@@ -12,8 +12,8 @@ use pelton_lab::bench::clients::Client;
 use pelton_lab::bench::plan::Plan;
 use pelton_lab::cells::Cells;
 use pelton_lab::reproduce::{
-    Claim, PLACES, Point, SETS, combined, comparison, comparison_page, papers_000, simulate,
-    single, sweep_page, sweeps_combined, sweeps_single, timers,
+    COMPARED_SETS, Claim, PLACES, Point, SETS, combined, comparison, comparison_page, papers_000,
+    simulate, single, sweep_page, sweeps_combined, sweeps_single, timers,
 };
 
 #[cfg(target_os = "linux")]
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
 fn real(args: &ReproduceArgs, pairs: Option<&[(u32, u32)]>) -> Result<ExitCode> {
     let (names, sets) = match pairs {
         Some(pairs) => (pelton_lab::reproduce::pairs_of(pairs), SETS.map(|(_, set)| set).to_vec()),
-        None => (COMPARED.map(str::to_owned).to_vec(), vec!["mixed", "small"]),
+        None => (COMPARED.map(str::to_owned).to_vec(), COMPARED_SETS.to_vec()),
     };
     let clients = Client::parse_list(&names.join(","))?;
     let links = PLACES.map(|place| place.link.to_owned());

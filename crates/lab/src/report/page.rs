@@ -24,6 +24,7 @@ figure { margin: 1.5rem 0; } svg { max-width: 100%; height: auto; }
 th, td { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid var(--grid);
   white-space: nowrap; } th:first-child, td:first-child { text-align: left; } thead th { vertical-align: bottom; }
 .turned thead th:not(:first-child) { writing-mode: sideways-lr; text-align: left; padding: .4rem .15rem; }
+.prose th, .prose td { text-align: left; white-space: normal; vertical-align: top; }
 .best { background: var(--best); font-weight: 600; } .bad { color: var(--bad); }
 code, pre { font: 12.5px/1.45 ui-monospace, monospace; } pre { white-space: pre-wrap; word-break: break-word;
   background: var(--grid); padding: .6rem .8rem; border-radius: 4px; }
@@ -46,6 +47,8 @@ pub struct Grid {
     pub rows: Vec<Vec<String>>,
     /// Names of columns stand upright, where they are many.
     pub is_turned: bool,
+    /// It holds sentences, which are broken into lines.
+    pub is_prose: bool,
 }
 
 /// A chart with what stands behind it.
@@ -79,7 +82,11 @@ impl Grid {
     }
 
     fn html(&self) -> String {
-        let class = if self.is_turned { " class=\"turned\"" } else { "" };
+        let class = match (self.is_turned, self.is_prose) {
+            (true, _) => " class=\"turned\"",
+            (_, true) => " class=\"prose\"",
+            _ => "",
+        };
         let mut html = format!("<div class=\"wide\"><table{class}><thead><tr>");
         for name in &self.header {
             let _ = write!(html, "<th>{}</th>", escaped(name));

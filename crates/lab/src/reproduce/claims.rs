@@ -5,6 +5,9 @@ use std::fmt;
 use super::points::{PLACES, Place, Point, SETS, find};
 use super::sweep::{CONCURRENCY, PARALLELISM, way};
 
+/// The sets of Fig 4: the mix of all kinds, and small files alone.
+pub const COMPARED_SETS: [&str; 2] = ["mixed", "small"];
+
 /// A sentence of the paper beside our numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
@@ -122,17 +125,20 @@ pub fn sweeps_combined(points: &[Point]) -> Vec<Claim> {
     ]
 }
 
-/// Fig 4: the mix of all kinds, and small files alone.
+/// Fig 4.
 pub fn comparison(points: &[Point]) -> Vec<Claim> {
     let at = |place: &Place, client: &str| find(points, place.link, "mixed", client);
-    let joules = |place: &Place, more: &str, less: &str| {
-        let ratio = at(place, more)?.joules.median / at(place, less)?.joules.median;
-        Some(format!("{ratio:.2} x"))
+    // Of the first client over the second, with the mix and with small files alone.
+    let ratio = |place: &Place, value: fn(&Point) -> f64, over: &str, under: &str| {
+        let of = |set: &str| {
+            let value = |client| Some(value(find(points, place.link, set, client)?));
+            Some(format!("{set} {:.2} x", value(over)? / value(under)?))
+        };
+        let parts: Vec<String> = COMPARED_SETS.iter().filter_map(|&set| of(set)).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     };
-    let efficiency = |place: &Place, better: &str, worse: &str| {
-        let ratio = at(place, better)?.efficiency.median / at(place, worse)?.efficiency.median;
-        Some(format!("{ratio:.2} x"))
-    };
+    let joules = |point: &Point| point.joules.median;
+    let efficiency = |point: &Point| point.efficiency.median;
     vec![
         everywhere(
             "all three algorithms have more throughput than the others; HAT the most (Fig 4a)",
@@ -149,16 +155,16 @@ pub fn comparison(points: &[Point]) -> Vec<Claim> {
             },
         ),
         everywhere("wget takes 2.7 x the energy of LowE (Fig 4b)", |place| {
-            joules(place, "wget", "pelton-lowe")
+            ratio(place, joules, "wget", "pelton-lowe")
         }),
         everywhere("cURL takes 2 x the energy of LowE (Fig 4b)", |place| {
-            joules(place, "curl", "pelton-lowe")
+            ratio(place, joules, "curl", "pelton-lowe")
         }),
         everywhere("HTTP/2 has nearly 4 x the throughput/energy of HTTP/1.1 (Fig 4c)", |place| {
-            efficiency(place, "curl-parallel-h2", "curl-six")
+            ratio(place, efficiency, "curl-parallel-h2", "curl-six")
         }),
         everywhere("EHT has over 5.2 x the throughput/energy of HTTP/2 (Fig 4c)", |place| {
-            efficiency(place, "pelton-eht", "curl-parallel-h2")
+            ratio(place, efficiency, "pelton-eht", "curl-parallel-h2")
         }),
         everywhere(
             "with small files alone the energy of wget and cURL increases drastically",
@@ -205,7 +211,10 @@ mod tests {
         let found: Vec<_> = comparison(&points).into_iter().map(|claim| claim.ours).collect();
         let wifi = |index: usize| found[index][0].1.as_str();
         assert_eq!(wifi(0), "over HTTP/2: LowE 2.00 x, HAT 4.00 x, EHT 4.00 x");
-        assert_eq!([wifi(1), wifi(2), wifi(3), wifi(4)], ["2.70 x", "2.00 x", "4.00 x", "4.00 x"]);
+        assert_eq!(
+            [wifi(1), wifi(2), wifi(3), wifi(4)],
+            ["mixed 2.70 x", "mixed 2.00 x", "mixed 4.00 x", "mixed 4.00 x"]
+        );
         // Nothing was measured over LTE, nor with small files.
         assert!(found[0].len() == 1 && found[5].is_empty());
     }

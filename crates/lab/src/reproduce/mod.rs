@@ -10,7 +10,7 @@ mod papers_000;
 mod points;
 mod sweep;
 
-pub use claims::{Claim, comparison, sweeps_combined, sweeps_single};
+pub use claims::{COMPARED_SETS, Claim, comparison, sweeps_combined, sweeps_single};
 pub use page::{comparison_page, sweep_page};
 pub use papers_000::{Row, papers_000, timers};
 pub use points::{PLACES, Place, Point, SETS};

@@ -1,6 +1,6 @@
 //! The figures of papers/001 as a page.
 
-use super::claims::Claim;
+use super::claims::{COMPARED_SETS, Claim};
 use super::points::{PLACES, Point, SETS, find};
 use super::sweep::{CONCURRENCY, PARALLELISM, way};
 use crate::drawing::{self, Axis, Curve, Dot, Panel};
@@ -42,7 +42,7 @@ pub fn sweep_page(title: &str, points: &[Point], claims: &[Claim], command: &str
 pub fn comparison_page(title: &str, points: &[Point], claims: &[Claim], command: &str) -> String {
     let mut page = begin(title, claims);
     for place in PLACES {
-        for set in ["mixed", "small"] {
+        for set in COMPARED_SETS {
             let here: Vec<Point> = points
                 .iter()
                 .filter(|point| (point.link.as_str(), point.set.as_str()) == (place.link, set))
@@ -68,7 +68,7 @@ pub fn comparison_page(title: &str, points: &[Point], claims: &[Claim], command:
 fn begin(title: &str, claims: &[Claim]) -> Page {
     let mut page = Page::new(title);
     page.heading("claims", "What the paper says, and what is found here");
-    let mut grid = Grid::new(&["paper", "place", "here"]);
+    let mut grid = Grid { is_prose: true, ..Grid::new(&["paper", "place", "here"]) };
     for claim in claims {
         for (place, found) in &claim.ours {
             grid.rows.push(vec![claim.paper.to_owned(), place.clone(), found.clone()]);
@@ -78,8 +78,17 @@ fn begin(title: &str, claims: &[Claim]) -> Page {
     page
 }
 
+/// Of `fixed:PP,P,CC` the numbers that were swept; else the name itself.
+fn label(way: &str) -> String {
+    let numbers = way.strip_prefix("fixed:").map(|numbers| numbers.split(',').collect::<Vec<_>>());
+    match numbers.as_deref() {
+        Some([_, p, cc]) => format!("cc {cc}, p {p}"),
+        _ => way.to_owned(),
+    }
+}
+
 /// The numbers behind the charts.
-pub(super) fn table(points: &[Point]) -> Grid {
+fn table(points: &[Point]) -> Grid {
     let mut grid = Grid::new(&[
         "client",
         "s",
@@ -93,7 +102,7 @@ pub(super) fn table(points: &[Point]) -> Grid {
     for point in points {
         let (seconds, joules) = (point.seconds, point.joules);
         grid.rows.push(vec![
-            point.way.clone(),
+            label(&point.way),
             format!("{:.2}", seconds.median),
             format!("{:.2}-{:.2}", seconds.low, seconds.high),
             format!("{:.2}", point.mbps()),
@@ -130,7 +139,7 @@ fn over_concurrency(name: &str, points: &[Point]) -> String {
 
 fn trade_off(name: &str, points: &[Point]) -> String {
     let dot = |(index, point): (usize, &Point)| Dot {
-        name: point.way.clone(),
+        name: label(&point.way),
         x: point.mbps(),
         y: point.per_100_mb(),
         colour: index,
@@ -150,7 +159,7 @@ fn efficiencies(name: &str, points: &[Point]) -> String {
             let efficiency = point.efficiency;
             let interval = (efficiency.low / 1e3, efficiency.high / 1e3);
             let value = efficiency.median / 1e3;
-            drawing::Bar { name: point.way.clone(), value, interval, colour }
+            drawing::Bar { name: label(&point.way), value, interval, colour }
         })
         .collect();
     let values: Vec<f64> = bars.iter().map(|bar| bar.interval.1).collect();
@@ -178,6 +187,7 @@ mod tests {
             sweep_page("Fig 2", &points, std::slice::from_ref(&claim), "pelton-lab reproduce fig2");
         assert_eq!(html.matches("<figure>").count(), 2 * 2 * 2);
         assert!(html.contains("<td>up &amp; away</td><td>LTE</td><td>2 x</td>"), "{html}");
+        assert!(html.contains("<td>cc 2, p 1</td>"), "{html}");
         let html = comparison_page("Fig 4", &points, &[claim], "pelton-lab reproduce fig4");
         assert_eq!(html.matches("<figure>").count(), 2 * 2 * 2);
         assert_eq!(html.matches("pelton-lab reproduce fig4").count(), 8);
