@@ -45,7 +45,7 @@ impl Task<'_> {
         self.inputs.join("report.json")
     }
 
-    /// A command line for people: the directory of the run is [`WORK`], the program has no path.
+    /// A command line for people: the directory of the run is `WORK`, the program has no path.
     pub fn shown(&self, command: &[String]) -> Vec<String> {
         let work = self.inputs.display().to_string();
         let mut shown: Vec<_> = command.iter().map(|word| word.replace(&work, WORK)).collect();
