@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pelton_algos::units::{BitRate, Bytes};
+use pelton_power::Radio;
+use pelton_power::radio::UnknownRadio;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -37,6 +39,8 @@ pub struct Cells {
 pub struct NamedLink {
     /// One line for people.
     pub about: String,
+    /// By whose model its runs are charged.
+    pub radio: Radio,
     /// Its numbers.
     pub spec: LinkSpec,
 }
@@ -86,6 +90,14 @@ pub enum CellsError {
         direction: &'static str,
         /// What is wrong.
         what: String,
+    },
+    /// Nobody has numbers for its radio.
+    #[error("link {link}: {error}")]
+    Radio {
+        /// The link's name.
+        link: String,
+        /// What is wrong.
+        error: UnknownRadio,
     },
     /// A number of a set makes no sense.
     #[error("set {set}: {what}")]

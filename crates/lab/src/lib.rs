@@ -12,7 +12,8 @@
 //! | [`shaper`] | the same in real time, around any connector |
 //! | [`origin`] | an HTTP server on the loopback, with knobs for everything servers get wrong |
 //! | [`capture`] | recorded packets: pcap and pcapng files |
-//! | [`drawing`] | the power of a radio over time as a picture |
+//! | [`drawing`] | charts, and the power of a radio over time, as SVG |
+//! | [`report`] | results as one HTML page |
 //! | [`reproduce`] | the papers' energy figures beside the models' |
 //! | [`content`] | the files it serves: deterministic bytes that cost nothing to make |
 //! | [`sets`] | named sets of them |
@@ -27,6 +28,7 @@ pub mod emulator;
 pub mod link;
 pub mod model;
 pub mod origin;
+pub mod report;
 pub mod reproduce;
 pub mod sets;
 pub mod shaper;

@@ -20,7 +20,8 @@ enum Command {
     Simulate(commands::simulate::SimulateArgs),
     Regret(commands::regret::RegretArgs),
     Energy(commands::energy::EnergyArgs),
-    Reproduce(commands::reproduce::ReproduceArgs),
+    Report(commands::report::ReportArgs),
+    Reproduce(Box<commands::reproduce::ReproduceArgs>),
     #[cfg(target_os = "linux")]
     Check(commands::check::CheckArgs),
     #[cfg(target_os = "linux")]
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => commands::simulate::run(&args),
         Command::Regret(args) => commands::regret::run(&args),
         Command::Energy(args) => commands::energy::run(&args),
+        Command::Report(args) => commands::report::run(&args),
         Command::Reproduce(args) => commands::reproduce::run(&args),
         #[cfg(target_os = "linux")]
         Command::Check(args) => commands::check::run(&args),

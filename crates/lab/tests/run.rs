@@ -102,6 +102,8 @@ fn a_matrix_is_measured_and_its_results_are_complete() {
         "near",
         "--clients",
         "curl,curl-parallel-h2,curl-tls,aria2",
+        "--jobs",
+        "2",
         "--repeats",
         "2",
         "--out",
@@ -117,13 +119,19 @@ fn a_matrix_is_measured_and_its_results_are_complete() {
             assert!(run.seconds >= cell.floor_s, "{} took {}", cell.client, run.seconds);
             assert!(run.down.bytes > 1_080_000 && run.down.bytes < 1_300_000, "{:?}", run.down);
             assert!(run.cpu_s > 0.0 && run.peak_rss > 1_000_000);
+            let [wifi, lte] = ["wifi", "lte"].map(|radio| run.energy[radio].total());
+            // 0.137 J a Mbit of at least 8.64 Mbit; LTE's tail alone is more than 10 J.
+            assert!(wifi > 1.18 && wifi < 3.0 && lte > 10.0, "{:?}", run.energy);
         }
+        assert!(cell.stats.unwrap().joules.median < 3.0, "the link's radio is Wi-Fi");
     }
     let connections = |index: usize| results.cells[index].runs[0].connections;
     assert_eq!((connections(0), connections(1), connections(2)), (1, 1, 1));
     assert!(connections(3) > 1);
-    assert!(results.clients["curl"].version.starts_with("curl "));
-    assert!(results.clients["curl-tls"].command.contains(&"--cacert".to_owned()));
+    assert!(results.clients["curl"].starts_with("curl "));
+    assert!(results.cells[2].command.contains(&"--cacert".to_owned()));
+    assert_eq!(results.cells[0].command[..2], ["curl", "-sS"]);
+    assert_eq!((results.jobs, results.repeats, results.command[1].as_str()), (2, 2, "run"));
     assert_eq!(workspaces(&dir), 0);
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.lines().any(|line| line.starts_with("near  few  aria2")), "{table}");
@@ -146,17 +154,23 @@ fn a_client_that_takes_too_long_is_ended_and_named() {
     assert_eq!((workspaces(&dir), at_work_in(&dir)), (0, Vec::new()));
 }
 
-/// Starts a run that lasts, waits until its client is at work, and sends it `signal`.
+/// Starts two runs that last, side by side, waits until their clients are at work, and sends the lab
+/// `signal`.
 fn signalled(dir: &TempDir, signal: Signal) -> Option<i32> {
-    let mut lab = lab(dir, &["--links", "slow", "--clients", "curl", "--repeats", "1"])
+    let arguments = ["--links", "slow", "--clients", "curl,curl-six", "--repeats", "1"];
+    let mut lab = lab(dir, &arguments)
+        .args(["--jobs", "2"])
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(lab.stderr.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "1/1: slow, few, curl");
-    until(|| at_work_in(dir).iter().any(|command| command.starts_with("curl")));
+    assert!(lines.any(|line| line.unwrap().starts_with("2/2: slow, few, curl")));
+    let clients = || at_work_in(dir).iter().filter(|c| c.starts_with("curl")).count();
+    until(|| clients() == 2);
     kill_process(Pid::from_child(&lab), signal).unwrap();
+    // Else it could not say more and would end of that.
+    std::thread::spawn(move || lines.for_each(drop));
     lab.wait().unwrap().code()
 }
 
@@ -203,10 +217,70 @@ fn impossible_names_are_answered_before_anything_starts() {
             "pelton-lab: there is no client \"gopher\"; there are pelton-lowe, ",
         ),
         (["--repeats", "0"], "pelton-lab: --repeats 0 measures nothing\n"),
+        (["--jobs", "0"], "pelton-lab: --jobs 0 measures nothing\n"),
+        (["--pelton", "/none/pelton"], "pelton-lab: --pelton /none/pelton: No such file"),
     ] {
         let output = lab(&dir, &arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1));
         assert!(said.starts_with(expected) && said.lines().count() == 1, "{said}");
     }
+}
+
+#[test]
+fn a_client_that_is_missing_ends_the_matrix_unless_it_may_be_left_out() {
+    let _turn = turn();
+    if !able() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    // A path on which curl is all that there is.
+    let path = dir.path().join("bin");
+    fs::create_dir(&path).unwrap();
+    for program in ["curl", "ip"] {
+        let found =
+            ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].map(|dir| format!("{dir}/{program}"));
+        let found = found.into_iter().find(|file| fs::exists(file).unwrap()).unwrap();
+        std::os::unix::fs::symlink(found, path.join(program)).unwrap();
+    }
+    let arguments = ["--links", "near", "--clients", "aria2,curl", "--repeats", "1"];
+    let run = |more: &[&str]| lab(&dir, &arguments).args(more).env("PATH", &path).output().unwrap();
+    let output = run(&[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.starts_with("pelton-lab: aria2 can't run: aria2c: No such file"), "{said}");
+    assert!(said.contains("install the Debian package aria2\n(--skip-missing leaves"), "{said}");
+    let output = run(&["--skip-missing"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.starts_with("pelton-lab: left out: aria2 can't run: "), "{said}");
+}
+
+#[test]
+fn what_is_resumed_keeps_its_runs_and_gets_those_that_are_missing() {
+    let _turn = turn();
+    if !able() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("results.json");
+    let resume = |arguments: &[&str]| {
+        let mut lab = lab(&dir, &["--links", "near", "--resume"]);
+        let output = lab.arg(&file).args(arguments).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = resume(&["--clients", "curl", "--repeats", "1"]);
+    assert_eq!(code, Some(0), "{said}");
+    let first = Results::load(&file).unwrap();
+    let (code, said) = resume(&["--clients", "curl,curl-parallel", "--repeats", "2"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("pelton-lab: 3 runs, about "), "{said}");
+    let second = Results::load(&file).unwrap();
+    assert_eq!(second.cells[0].runs[0], first.cells[0].runs[0]);
+    let counts: Vec<_> = second.cells.iter().map(|cell| cell.runs.len()).collect();
+    assert_eq!((counts, second.repeats), (vec![2, 2], 2));
+    let (code, said) = resume(&["--clients", "curl", "--seed", "5"]);
+    assert_eq!(code, Some(1));
+    let expected = "seed: it was measured with 1, and now it is 5\n";
+    assert!(said.contains("can't resume") && said.ends_with(expected), "{said}");
 }

@@ -5,10 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use thiserror::Error;
 
-use super::PreparedSet;
+mod task;
+
+pub use task::{Programs, Task};
+use task::{axel, curl_config, reckoning};
 
 /// What a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,22 +40,24 @@ pub struct Client {
 pub(crate) enum Kind {
     Pelton(&'static str),
     Fixed { pipelining: u32, parallelism: u32, concurrency: u32 },
-    Curl { parallel: bool },
+    Curl { at_once: Option<u32> },
     Wget,
     Wget2,
     Aria2 { tuned: bool },
     Axel,
     Lftp,
+    Reqwest { at_once: u32 },
 }
 
 /// Adaptive policies, by which pelton is named in a matrix.
 const POLICIES: [&str; 3] = ["lowe", "hat", "eht"];
 
 /// The clients of `all` besides pelton.
-const PEERS: [&str; 14] = [
+const PEERS: [&str; 19] = [
     "curl",
     "curl-tls",
     "curl-h2",
+    "curl-six",
     "curl-parallel",
     "curl-parallel-tls",
     "curl-parallel-h2",
@@ -63,29 +69,25 @@ const PEERS: [&str; 14] = [
     "aria2-tuned",
     "axel",
     "lftp",
+    "reqwest",
+    "reqwest-h2",
+    "reqwest-parallel",
+    "reqwest-parallel-h2",
 ];
+
+/// What `curl --parallel` has under way if nothing is said.
+const CURL_PARALLEL: u32 = 50;
+
+/// Connections to one host that browsers open over HTTP/1.1.
+const BROWSER: u32 = 6;
+
+/// Requests that the concurrent reqwest program has under way.
+const REQWEST_PARALLEL: u32 = 16;
 
 /// A name that is no client.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("there is no client {0:?}; there are {known}, fixed:PP,P,CC, and `all`", known = known().join(", "))]
 pub struct UnknownClient(String);
-
-/// What a command line is made for.
-#[derive(Debug)]
-pub struct Task<'a> {
-    /// The files to fetch.
-    pub set: &'a PreparedSet,
-    /// The server's address.
-    pub server: &'a str,
-    /// Where they shall be stored.
-    pub out: &'a Path,
-    /// A directory for the client's input files.
-    pub inputs: &'a Path,
-    /// The authority that signed the server's certificate, as PEM.
-    pub authority: &'a Path,
-    /// The program `pelton`.
-    pub pelton: &'a Path,
-}
 
 impl Client {
     /// The clients that a list means: names separated by commas, `fixed:PP,P,CC`, `all`.
@@ -128,14 +130,17 @@ impl Client {
             return Err(unknown());
         }
         let kind = match program {
-            "curl" => Kind::Curl { parallel: false },
-            "curl-parallel" => Kind::Curl { parallel: true },
+            "curl" => Kind::Curl { at_once: None },
+            "curl-six" => Kind::Curl { at_once: Some(BROWSER) },
+            "curl-parallel" => Kind::Curl { at_once: Some(CURL_PARALLEL) },
             "wget" => Kind::Wget,
             "wget2" => Kind::Wget2,
             "aria2" => Kind::Aria2 { tuned: false },
             "aria2-tuned" => Kind::Aria2 { tuned: true },
             "axel" => Kind::Axel,
             "lftp" => Kind::Lftp,
+            "reqwest" => Kind::Reqwest { at_once: 1 },
+            "reqwest-parallel" => Kind::Reqwest { at_once: REQWEST_PARALLEL },
             _ => return Err(unknown()),
         };
         Ok(Self { name: name.to_owned(), kind, protocol })
@@ -169,12 +174,18 @@ impl Client {
             .collect()
     }
 
-    /// The program, `pelton` being where `pelton` says, and what to do where it is missing.
-    pub fn program(&self, pelton: &Path) -> (PathBuf, String) {
+    /// The program, and what to do where it is missing.
+    pub fn program(&self, programs: &Programs) -> (PathBuf, String) {
+        let built = |path: &Path, what: &str| {
+            (path.to_owned(), format!("build it with `cargo build --release {what}`"))
+        };
         let (name, package) = match self.kind {
             Kind::Pelton(_) | Kind::Fixed { .. } => {
-                let remedy = "build it with `cargo build --release -p pelton-cli`, or say where it is with --pelton";
-                return (pelton.to_owned(), remedy.to_owned());
+                let (path, remedy) = built(&programs.pelton, "-p pelton-cli");
+                return (path, format!("{remedy}, or say where it is with --pelton"));
+            }
+            Kind::Reqwest { .. } => {
+                return built(&programs.reqwest, "-p pelton-lab --example reqwest_loop");
             }
             Kind::Curl { .. } => ("curl", "curl"),
             Kind::Wget => ("wget", "wget"),
@@ -183,17 +194,41 @@ impl Client {
             Kind::Axel => ("axel", "axel"),
             Kind::Lftp => ("lftp", "lftp"),
         };
-        (name.into(), format!("install the package {package}"))
+        (name.into(), format!("install the Debian package {package}"))
     }
 
     /// The first line of what the program says of its version.
     ///
     /// # Errors
     /// When it can't be started.
-    pub fn version(&self, pelton: &Path) -> io::Result<String> {
-        let output = Command::new(self.program(pelton).0).arg("--version").output()?;
+    pub fn version(&self, programs: &Programs) -> io::Result<String> {
+        let output = Command::new(self.program(programs).0).arg("--version").output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(text.lines().find(|line| !line.is_empty()).unwrap_or_default().trim().to_owned())
+    }
+
+    /// Whether it writes a report with decisions, to [`Task::report`].
+    pub fn reports(&self) -> bool {
+        matches!(self.kind, Kind::Pelton(_) | Kind::Fixed { .. })
+    }
+
+    /// About how long it takes, for estimates: the floor, and a round trip for each file of a lane.
+    pub fn estimate(&self, floor: Duration, rtt: Duration, files: usize) -> Duration {
+        let (lanes, round_trips) = match self.kind {
+            Kind::Pelton(_) => (32.0, 1.0),
+            Kind::Fixed { pipelining, concurrency, .. } => {
+                (f64::from(pipelining * concurrency), 1.0)
+            }
+            Kind::Curl { at_once } => (f64::from(at_once.unwrap_or(1)), 1.0),
+            Kind::Reqwest { at_once } => (f64::from(at_once), 1.0),
+            Kind::Wget => (1.0, 1.0),
+            Kind::Wget2 => (5.0, 1.0),
+            Kind::Aria2 { tuned } => (if tuned { 16.0 } else { 5.0 }, 1.5),
+            // A process and a connection for each file.
+            Kind::Axel => (1.0, 3.0),
+            Kind::Lftp => (4.0, 2.0),
+        };
+        floor.mul_f64(1.2) + rtt.mul_f64(files as f64 * round_trips / lanes)
     }
 
     /// The command line for `task`; writes the input files that it names.
@@ -210,25 +245,33 @@ impl Client {
             task.set.files.iter().map(|file| format!("{base}{}", file.path)).collect();
         fs::write(&urls, list.join("\n") + "\n")?;
         let (urls, out) = (urls.display().to_string(), task.out.display().to_string());
-        let mut line = vec![self.program(task.pelton).0.display().to_string()];
+        let mut line = vec![self.program(task.programs).0.display().to_string()];
         let mut add = |words: &[&str]| line.extend(words.iter().map(|&word| word.to_owned()));
         match self.kind {
             Kind::Pelton(policy) => {
                 add(&["get", "-q", "--policy", policy, "-i", &urls, "-d", &out]);
                 line.extend(self.protocol_flags(task));
+                line.extend(reckoning(task));
             }
             Kind::Fixed { pipelining, parallelism, concurrency } => {
                 let [files, streams, outstanding] =
                     [concurrency, parallelism, pipelining].map(|number| number.to_string());
+                let connections = (concurrency * parallelism).to_string();
                 add(&["get", "-q", "--policy", "fixed", "-j", &files, "-s", &streams]);
-                add(&["--pipelining", &outstanding, "-i", &urls, "-d", &out]);
+                add(&["--pipelining", &outstanding, "-x", &connections]);
+                add(&["--max-total-connections", &connections]);
+                add(&["-i", &urls, "-d", &out]);
                 line.extend(self.protocol_flags(task));
+                line.extend(reckoning(task));
             }
-            Kind::Curl { parallel } => {
+            Kind::Curl { at_once } => {
                 let config = curl_config(task, &list)?.display().to_string();
                 add(&["-sS", "--fail", "-K", &config]);
-                if parallel {
+                if let Some(at_once) = at_once {
                     add(&["--parallel"]);
+                    if at_once != CURL_PARALLEL {
+                        add(&["--parallel-max", &at_once.to_string()]);
+                    }
                 }
                 line.extend(self.protocol_flags(task));
             }
@@ -250,11 +293,15 @@ impl Client {
             Kind::Lftp => {
                 add(&["-c", &format!("mirror --parallel=4 --use-pget-n=4 {base}/ \"{out}\"")]);
             }
+            Kind::Reqwest { at_once } => {
+                add(&["-j", &at_once.to_string(), "-i", &urls, "-d", &out]);
+                line.extend(self.protocol_flags(task));
+            }
         }
         Ok(line)
     }
 
-    /// Flags of pelton and curl for what is not the default.
+    /// Flags of pelton, curl and the reqwest program for what is not the default.
     fn protocol_flags(&self, task: &Task<'_>) -> Vec<String> {
         let authority = task.authority.display().to_string();
         match self.protocol {
@@ -285,86 +332,5 @@ fn known() -> Vec<String> {
     pelton.chain(PEERS.map(str::to_owned)).collect()
 }
 
-/// curl takes many URLs with their names from a configuration file.
-fn curl_config(task: &Task<'_>, urls: &[String]) -> io::Result<PathBuf> {
-    let config = task.inputs.join("curl.txt");
-    let lines = urls.iter().map(|url| {
-        let name = url.rsplit('/').next().unwrap_or(url);
-        format!("url = \"{url}\"\noutput = \"{}\"\n", task.out.join(name).display())
-    });
-    fs::write(&config, lines.collect::<Vec<_>>().concat())?;
-    Ok(config)
-}
-
-/// axel takes one URL: it is started for each, as a script would.
-fn axel(urls: &str, out: &str) -> Vec<String> {
-    let script = r#"while read -r url; do axel -q -o "$2/${url##*/}" "$url" || exit; done < "$1""#;
-    ["sh", "-c", script, "sh", urls, out].map(str::to_owned).into()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bench::Workspace;
-    use crate::content::VirtualFile;
-
-    fn names(list: &str) -> Vec<String> {
-        Client::parse_list(list).unwrap().into_iter().map(|client| client.name).collect()
-    }
-
-    #[test]
-    fn a_list_has_names_triples_and_all() {
-        assert_eq!(names("curl,fixed:1,2,8,wget"), ["curl", "fixed:1,2,8", "wget"]);
-        assert_eq!(names("all").len(), 9 + PEERS.len());
-        for wrong in ["curlx", "pelton-fast", "fixed:1,2", "fixed:0,1,1", "axel-tls", "", "lftp-h2"]
-        {
-            let error = Client::parse_list(wrong).unwrap_err().to_string();
-            assert!(error.starts_with("there is no client"), "{wrong}");
-            assert!(error.contains("pelton-eht-h2, curl, "), "{error}");
-        }
-    }
-
-    #[test]
-    fn command_lines() {
-        let base = tempfile::tempdir().unwrap();
-        let workspace = Workspace::create(base.path()).unwrap();
-        let set = workspace.prepare("set", vec![VirtualFile::new("/a/one.txt", 1, 1)]).unwrap();
-        let task = Task {
-            set: &set,
-            server: "10.77.0.1",
-            out: Path::new("/out"),
-            inputs: base.path(),
-            authority: Path::new("/ca.pem"),
-            pelton: Path::new("/bin/pelton"),
-        };
-        let inputs = base.path().display().to_string();
-        let line = |name: &str| {
-            let client = &Client::parse_list(name).unwrap()[0];
-            client.command(&task).unwrap().join(" ").replace(&inputs, "")
-        };
-        assert_eq!(
-            line("fixed:8,1,4"),
-            "/bin/pelton get -q --policy fixed -j 4 -s 1 --pipelining 8 -i /urls.txt -d /out --http2 --cacert /ca.pem"
-        );
-        assert_eq!(
-            line("fixed:1,2,4"),
-            "/bin/pelton get -q --policy fixed -j 4 -s 2 --pipelining 1 -i /urls.txt -d /out"
-        );
-        assert_eq!(
-            line("curl-parallel-tls"),
-            "curl -sS --fail -K /curl.txt --parallel --http1.1 --cacert /ca.pem"
-        );
-        let config = fs::read_to_string(base.path().join("curl.txt")).unwrap();
-        assert_eq!(config, "url = \"https://10.77.0.1/a/one.txt\"\noutput = \"/out/one.txt\"\n");
-        assert_eq!(line("wget"), "wget -q -nd -P /out -i /urls.txt");
-    }
-
-    #[test]
-    fn the_sweep_stays_within_64_connections() {
-        let sweep: Vec<String> = Client::sweep().into_iter().map(|client| client.name).collect();
-        assert!(sweep.contains(&"fixed:1,2,32".to_owned()));
-        assert!(sweep.contains(&"fixed:8,1,32".to_owned()));
-        assert!(!sweep.contains(&"fixed:1,4,32".to_owned()));
-        assert_eq!(sweep.len(), 27);
-    }
-}
+mod tests;

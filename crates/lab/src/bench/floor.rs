@@ -12,6 +12,9 @@ use crate::model::LinkSpec;
 const PACKET: f64 = 1500.0;
 const PAYLOAD: f64 = 1448.0;
 
+/// A ratio to a floor below this many seconds would compare rounding errors and program starts.
+pub const LEAST_FLOOR_S: f64 = 1.0;
+
 /// Bytes of a response's header: those of nginx 1.22 for a file over HTTP/1.1; over HTTP/2 what
 /// HPACK leaves of it (RFC 7541), and two frame headers.
 const HTTP1_HEADER: u64 = 240;

@@ -11,30 +11,50 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
-use super::clients::{Client, Task};
-use super::results::{RunResult, Traffic};
+use super::clients::{Client, Programs, Task};
+use super::energy;
+use super::results::{DecisionLog, RunResult, Traffic};
 use super::server::{self, Certificates};
 use super::{PreparedSet, Workspace};
+use crate::cells::NamedLink;
 use crate::emulator::{
     CongestionControl, DirectionStats, Emulator, EmulatorConfig, Namespace, SERVER,
 };
-use crate::model::LinkSpec;
 
-/// Runs clients, one at a time, each on a link of its own and against a server of its own.
+/// Runs clients, each on a link of its own and against a server of its own.
 pub struct Runner {
     /// Where files lie.
     pub workspace: Workspace,
-    /// The program `pelton`.
-    pub pelton: PathBuf,
+    /// The clients that are built here.
+    pub programs: Programs,
     /// What the server's TCP follows.
     pub congestion_control: CongestionControl,
-    /// Where the packets of each run are logged, if they are.
+    /// Where the packets of each run are kept, if they are.
     pub packet_logs: Option<PathBuf>,
-    /// Set to end the run under way.
+    /// Set to end the runs under way.
     pub interrupted: Arc<AtomicBool>,
     certificates: Certificates,
     /// This program, which has the command `guard`.
     guard: PathBuf,
+}
+
+/// What shall be run.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// The link's name.
+    pub link_name: &'a str,
+    /// The link.
+    pub link: &'a NamedLink,
+    /// What is fetched.
+    pub set: &'a PreparedSet,
+    /// By whom.
+    pub client: &'a Client,
+    /// Of the link.
+    pub seed: u64,
+    /// When the client is ended.
+    pub timeout: Duration,
+    /// Numbers the run among those that go on at the same time.
+    pub slot: usize,
 }
 
 /// Why a run has no result.
@@ -68,12 +88,12 @@ impl Runner {
     ///
     /// # Errors
     /// When this program's path is unknown, or a certificate can't be written.
-    pub fn new(workspace: Workspace, pelton: PathBuf) -> Result<Self> {
+    pub fn new(workspace: Workspace, programs: Programs) -> Result<Self> {
         Ok(Self {
             certificates: Certificates::make(workspace.path())?,
             guard: std::env::current_exe().context("can't find this program's own file")?,
             workspace,
-            pelton,
+            programs,
             congestion_control: CongestionControl::Cubic,
             packet_logs: None,
             interrupted: Arc::default(),
@@ -88,80 +108,93 @@ impl Runner {
         server::version()
     }
 
-    /// Has `client` fetch `set` over `link`; gives what was measured and the command line.
+    /// Runs what `order` says; gives what was measured and the command line as people read it.
     ///
     /// # Errors
-    /// [`Failure::Client`] when it fails, takes longer than `timeout`, or stores other bytes.
-    pub fn run(
-        &self,
-        (link_name, link): (&str, &LinkSpec),
-        set: &PreparedSet,
-        client: &Client,
-        seed: u64,
-        timeout: Duration,
-    ) -> Result<(RunResult, Vec<String>), Failure> {
-        let dir = self.workspace.path();
+    /// [`Failure::Client`] when the client fails, takes too long, or stores other bytes.
+    pub fn run(&self, order: &Order<'_>) -> Result<(RunResult, Vec<String>), Failure> {
+        // Nothing in it is left from another run: no cookies, no memory of servers.
+        let dir = self.workspace.path().join(format!("slot-{}", order.slot));
         let out = dir.join("out");
-        fs::create_dir_all(&out).context("can't make a directory for the client")?;
+        for new in [&out, &dir.join("home")] {
+            fs::create_dir_all(new).context("can't make a directory for the client")?;
+        }
+        let outcome = self.run_in(order, &dir, &out);
+        fs::remove_dir_all(&dir).context("can't remove the client's files")?;
+        outcome
+    }
+
+    fn run_in(
+        &self,
+        order: &Order<'_>,
+        dir: &Path,
+        out: &Path,
+    ) -> Result<(RunResult, Vec<String>), Failure> {
         let task = Task {
-            set,
+            set: order.set,
             server: &SERVER.to_string(),
-            out: &out,
+            out,
             inputs: dir,
             authority: &self.certificates.authority,
-            pelton: &self.pelton,
+            radio: order.link.radio,
+            programs: &self.programs,
         };
-        let command = client.command(&task).context("can't write the client's input files")?;
-        let log_name = format!("{link_name}-{}-{client}-{seed}.pcap", set.name);
-        let config = EmulatorConfig {
-            link: link.clone(),
-            seed,
-            congestion_control: self.congestion_control,
-            packet_log: self.packet_logs.as_ref().map(|dir| dir.join(log_name)),
-        };
-        let outcome = self.measure(config, set, &command, timeout);
-        let checked = outcome.and_then(|result| {
-            set.verify(&out).map_err(|fault| Failure::Client(format!("wrong bytes: {fault}")))?;
-            Ok(result)
-        });
-        fs::remove_dir_all(&out).context("can't remove the client's files")?;
-        Ok((checked?, command))
+        let command =
+            order.client.command(&task).context("can't write the client's input files")?;
+        let mut result = self.measure(order, dir, &command)?;
+        order.set.verify(out).map_err(|fault| Failure::Client(format!("wrong bytes: {fault}")))?;
+        if order.client.reports() {
+            result.decisions = decisions(&task.report())?;
+        }
+        Ok((result, task.shown(&command)))
     }
 
     fn measure(
         &self,
-        config: EmulatorConfig,
-        set: &PreparedSet,
+        order: &Order<'_>,
+        dir: &Path,
         command: &[String],
-        timeout: Duration,
     ) -> Result<RunResult, Failure> {
-        let seed = config.seed;
+        let (link, set, seed) = (order.link, order.set, order.seed);
+        let name = format!("{}-{}-{}-{seed}.pcap", order.link_name, set.name, order.client);
+        let log = self.packet_logs.as_deref().unwrap_or(dir).join(name);
+        let config = EmulatorConfig {
+            link: link.spec.clone(),
+            seed,
+            congestion_control: self.congestion_control,
+            packet_log: Some(log.clone()),
+        };
         let emulator = Emulator::start(config).map_err(|error| anyhow!(error))?;
-        let dir = self.workspace.path();
         let nginx = server::start(&emulator, &self.guard, dir, &set.root, &self.certificates)?;
-        let report = self.run_client(emulator.client(), command, timeout)?;
+        let report = self.run_client(emulator.client(), dir, command, order.timeout)?;
         let stats = emulator.stats();
+        let [down, up] = emulator.retransmitted().map_err(|error| anyhow!(error))?;
         drop(nginx);
+        // From here on the log is complete.
         emulator.stop().map_err(|error| anyhow!(error))?;
+        let [cpu, lasted] = [report.cpu_s, report.seconds].map(Duration::from_secs_f64);
         Ok(RunResult {
             seed,
             seconds: report.seconds,
             cpu_s: report.cpu_s,
             peak_rss: report.peak_rss,
+            energy: energy::charge(&log, link.radio, cpu, lasted)
+                .context("can't read the run's packets")?,
             connections: stats.connections,
-            down: traffic(stats.down),
-            up: traffic(stats.up),
+            down: traffic(stats.down, down),
+            up: traffic(stats.up, up),
             late_share: stats.late_share,
+            decisions: Vec::new(),
         })
     }
 
     fn run_client(
         &self,
         namespace: &Namespace,
+        dir: &Path,
         line: &[String],
         timeout: Duration,
     ) -> Result<GuardReport, Failure> {
-        let dir = self.workspace.path();
         let (report, said) = (dir.join("guard.json"), dir.join("client.log"));
         let log = fs::File::create(&said).context("can't write the client's log")?;
         let mut command = Command::new(&self.guard);
@@ -198,9 +231,21 @@ impl Runner {
     }
 }
 
-fn traffic(stats: DirectionStats) -> Traffic {
+fn traffic(stats: DirectionStats, retransmitted: u64) -> Traffic {
     let DirectionStats { packets, bytes, lost, overflowed } = stats;
-    Traffic { packets, bytes, lost, overflowed }
+    Traffic { packets, bytes, lost, overflowed, retransmitted }
+}
+
+/// The decisions in the report that `pelton get` wrote to `file`.
+fn decisions(file: &Path) -> Result<Vec<DecisionLog>> {
+    /// The part of it that is kept.
+    #[derive(Deserialize)]
+    struct Report {
+        decisions: Vec<DecisionLog>,
+    }
+    let text = fs::read(file).context("can't read the report of pelton")?;
+    let report: Report = serde_json::from_slice(&text).context("the report of pelton")?;
+    Ok(report.decisions)
 }
 
 /// A guard and the program that it guards. Both end when this is dropped.
@@ -234,14 +279,19 @@ impl Drop for Guarded {
     }
 }
 
-/// Where `pelton` is: as said, or beside this program, or else on the path.
+/// Where the programs that are built here are: `pelton` as said, or beside this program, or else on
+/// the path; `reqwest_loop` among the examples beside this program.
 ///
 /// # Errors
-/// When it is not where it was said to be.
-pub fn find_pelton(said: Option<&Path>) -> Result<PathBuf> {
-    if let Some(path) = said {
-        return path.canonicalize().with_context(|| format!("--pelton {}", path.display()));
-    }
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("pelton")));
-    Ok(beside.filter(|file| file.is_file()).unwrap_or_else(|| "pelton".into()))
+/// When `pelton` is not where it was said to be.
+pub fn find_programs(pelton: Option<&Path>) -> Result<Programs> {
+    let here = std::env::current_exe().context("can't find this program's own file")?;
+    let here = here.parent().unwrap_or(Path::new("."));
+    let pelton = match pelton {
+        Some(said) => {
+            said.canonicalize().with_context(|| format!("--pelton {}", said.display()))?
+        }
+        None => Some(here.join("pelton")).filter(|file| file.is_file()).unwrap_or("pelton".into()),
+    };
+    Ok(Programs { pelton, reqwest: here.join("examples/reqwest_loop") })
 }

@@ -39,7 +39,7 @@ impl Workspace {
     pub fn create(base: &Path) -> io::Result<Self> {
         remove_stale(base)?;
         let path = base.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir_all(path.join("home"))?;
+        fs::create_dir_all(&path)?;
         Ok(Self { path })
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Bytes};
+use pelton_power::Radio;
 use serde::Deserialize;
 
 use super::{CellsError, NamedLink};
@@ -21,6 +22,7 @@ const LONGEST_MILLIS: f64 = 1e9;
 #[serde(deny_unknown_fields)]
 pub(super) struct LinkText {
     about: String,
+    radio: Option<String>,
     down: DirectionText,
     up: DirectionText,
 }
@@ -69,7 +71,9 @@ impl LinkText {
             })
         };
         let spec = LinkSpec { down: parse("down", self.down)?, up: parse("up", self.up)? };
-        Ok(NamedLink { about: self.about, spec })
+        let radio = self.radio.map_or(Ok(Radio::Wifi), |radio| radio.parse());
+        let radio = radio.map_err(|error| CellsError::Radio { link: name.to_owned(), error })?;
+        Ok(NamedLink { about: self.about, radio, spec })
     }
 }
 

@@ -4,12 +4,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use pelton_algos::units::Bytes;
-use pelton_lab::bench::results::{CellResult, Results, RunResult, interval, median};
+use pelton_lab::bench;
+use pelton_lab::bench::results::{CellResult, Estimate, Results, RunResult, Stats, median};
 
 use super::table::table;
-
-/// A ratio to a floor below this many seconds would compare rounding errors and program starts.
-const LEAST_FLOOR: f64 = 1.0;
 
 /// A table for people, and below it what failed.
 pub(crate) fn show(results: &Results) -> String {
@@ -24,6 +22,7 @@ pub(crate) fn show(results: &Results) -> String {
             "x floor",
             "files/s",
             "Mbit/s",
+            "J",
             "CPU s",
             "peak MB",
             "conns",
@@ -31,20 +30,20 @@ pub(crate) fn show(results: &Results) -> String {
             "down pkts",
             "up pkts",
             "dropped",
+            "resent",
         ],
         3,
     );
     let mut failures = String::new();
-    let mut last = ("", "");
-    for cell in &results.cells {
-        let here = (cell.link.as_str(), cell.set.as_str());
-        if last != here && table.row_count() > 0 {
+    for cells in results.groups() {
+        if table.row_count() > 0 {
             table.add_row([""]);
         }
-        last = here;
-        if !cell.runs.is_empty() {
-            table.add_row(row(cell));
+        for row in cells.iter().filter_map(row) {
+            table.add_row(row);
         }
+    }
+    for cell in &results.cells {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for why in &cell.failures {
             *counts.entry(why).or_default() += 1;
@@ -58,7 +57,7 @@ pub(crate) fn show(results: &Results) -> String {
     let late = results.cells.iter().flat_map(|cell| &cell.runs).map(|run| run.late_share);
     let late = 100.0 * late.fold(0.0, f64::max);
     format!(
-        "{}\n\n{}, {}, {}; seed {}; at worst {late:.2} % of a run's packets were more than 1 ms late\n{failures}",
+        "{}\n\n{}, {}, {}; seed {}; joules are modelled, under the radio of each link; at worst {late:.2} % of a run's packets were more than 1 ms late\n{failures}",
         table.trim_fmt(),
         results.server,
         results.congestion_control,
@@ -67,13 +66,12 @@ pub(crate) fn show(results: &Results) -> String {
     )
 }
 
-fn row(cell: &CellResult) -> Vec<String> {
-    let seconds = cell.seconds();
-    let time = median(&seconds);
-    let (low, high) = interval(&seconds);
-    let of = |what: fn(&RunResult) -> f64| median(&cell.runs.iter().map(what).collect::<Vec<_>>());
-    let long = cell.floor_s >= LEAST_FLOOR;
-    vec![
+/// The medians of a client; none without a run.
+fn row(cell: &CellResult) -> Option<Vec<String>> {
+    let Stats { seconds: Estimate { median: time, low, high }, joules, cpu_s } = cell.stats?;
+    let of = |what: fn(&RunResult) -> f64| median(&cell.values(what));
+    let long = cell.floor_s >= bench::LEAST_FLOOR_S;
+    Some(vec![
         cell.link.clone(),
         cell.set.clone(),
         cell.client.clone(),
@@ -82,13 +80,15 @@ fn row(cell: &CellResult) -> Vec<String> {
         format!("{:.2}", cell.floor_s),
         if long { format!("{:.2}", time / cell.floor_s) } else { String::new() },
         if long { String::new() } else { format!("{:.0}", cell.files as f64 / time) },
-        format!("{:.1}", cell.bytes as f64 * 8e-6 / time),
-        format!("{:.2}", of(|run| run.cpu_s)),
+        format!("{:.1}", cell.throughput_bps() / 1e6),
+        format!("{:.1}", joules.median),
+        format!("{:.2}", cpu_s.median),
         format!("{:.0}", of(|run| Bytes(run.peak_rss).as_f64() / 1e6)),
         format!("{:.0}", of(|run| run.connections as f64)),
         format!("{:.1}", of(|run| run.down.bytes as f64 / 1e6)),
         format!("{:.0}", of(|run| run.down.packets as f64)),
         format!("{:.0}", of(|run| run.up.packets as f64)),
         format!("{:.0}", of(|run| (run.down.lost + run.down.overflowed) as f64)),
-    ]
+        format!("{:.0}", of(|run| run.down.retransmitted as f64)),
+    ])
 }

@@ -7,8 +7,11 @@ pub(crate) mod energy;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
 #[cfg(target_os = "linux")]
+mod lab_args;
+#[cfg(target_os = "linux")]
 mod matrix;
 pub(crate) mod regret;
+pub(crate) mod report;
 pub(crate) mod reproduce;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;

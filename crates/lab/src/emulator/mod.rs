@@ -9,6 +9,7 @@
 //! The namespaces have no names: they belong to threads of this process, and the kernel removes
 //! them with their devices when it ends, however it ends.
 
+mod counters;
 mod device;
 mod error;
 mod namespace;
@@ -20,6 +21,7 @@ mod pump;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 pub use device::CongestionControl;
 use device::MTU;
@@ -96,6 +98,14 @@ impl Emulator {
         self.pump.stats()
     }
 
+    /// Segments that TCP has sent again so far: the server, and the client.
+    ///
+    /// # Errors
+    /// When the kernel does not count them.
+    pub fn retransmitted(&self) -> Result<[u64; 2], EmulatorError> {
+        Ok([counters::retransmitted(&self.server)?, counters::retransmitted(&self.client)?])
+    }
+
     /// Ends the link and says what has passed.
     ///
     /// # Errors
@@ -107,6 +117,9 @@ impl Emulator {
 
 /// Makes the sockets in `namespace` follow `control`.
 fn follow(namespace: &Namespace, control: CongestionControl) -> Result<(), EmulatorError> {
+    // What is allowed is a setting of the machine: one at a time may change it and change it back.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let follow = || namespace.run(move || device::follow(control));
     if follow()?.is_ok() {
         return Ok(());

@@ -51,9 +51,14 @@ impl StandIn {
     pub fn run(&self, link: &LinkSpec, files: &FileList, seed: u64) -> Ending {
         let mut scenario = Scenario::new(link, self.origin, files, seed);
         if let Decides::Fixed(config) = self.decides {
-            // As the command understands -s with `fixed`.
-            let max_streams_per_file = Some(config.parallelism);
-            scenario.engine.limits = UserLimits { max_streams_per_file, ..scenario.engine.limits };
+            // As the command line of the client says.
+            let connections = config.concurrency.saturating_mul(config.parallelism);
+            scenario.engine.limits = UserLimits {
+                max_streams_per_file: Some(config.parallelism),
+                max_connections_per_origin: connections,
+                max_connections: connections,
+                ..scenario.engine.limits
+            };
         }
         scenario.run(self.policy())
     }

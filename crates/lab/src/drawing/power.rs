@@ -1,4 +1,4 @@
-//! The power of a radio over time as a picture, in the way of the papers' figures.
+//! The power of a radio over time, in the way of the papers' figures.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,0 +1,30 @@
+//! `pelton-lab report`: results as a page.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use pelton_lab::bench::results::Results;
+use pelton_lab::report::matrix_page;
+
+/// Show results of `run` as one HTML page: tables and charts, each with its data and its command.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// What `pelton-lab run --out` or `--resume` wrote.
+    #[arg(value_name = "RESULTS")]
+    results: PathBuf,
+    /// Where the page goes.
+    #[arg(short, long, value_name = "FILE.html")]
+    out: PathBuf,
+}
+
+pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
+    let named = || args.results.display().to_string();
+    let results = Results::load(&args.results).with_context(named)?;
+    let file = args.results.file_name().unwrap_or_default().to_string_lossy();
+    let page = matrix_page(&results, &file);
+    fs::write(&args.out, page).with_context(|| format!("can't write {}", args.out.display()))?;
+    Ok(ExitCode::SUCCESS)
+}

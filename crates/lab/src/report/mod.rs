@@ -1,0 +1,8 @@
+//! Results as one HTML page that needs nothing else: tables, charts, and with each chart its data and
+//! the command that makes it.
+
+mod matrix;
+mod page;
+
+pub use matrix::matrix_page;
+pub use page::{Figure, Grid, Page};
