@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-use crate::step::{note, run, root};
+use crate::step::{note, root, run};
 
 /// Tests the Java and Kotlin libraries, assembles the Android archive without its native libraries, and
 /// builds the example from what was installed. Without Maven and a JDK it only says so.

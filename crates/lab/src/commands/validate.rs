@@ -13,7 +13,7 @@ use clap::Args;
 use pelton_lab::bench::clients::Client;
 use pelton_lab::bench::results::{interval, median};
 use pelton_lab::bench::validation::{Comparison, ValidationCell, ValidationCells, median_error};
-use pelton_lab::bench::{Failure, Runner, Workspace, find_pelton};
+use pelton_lab::bench::{Failure, Order, Runner, Workspace};
 use pelton_lab::cells::Cells;
 use pelton_lab::emulator::become_able;
 use pelton_lab::sim::FileList;
@@ -112,21 +112,30 @@ fn compare(
     cell: &ValidationCell,
     held_out: bool,
 ) -> Result<Comparison> {
-    let link = &cells.link(&cell.link)?.spec;
+    let link = cells.link(&cell.link)?;
     let client = Client::parse_list(&cell.client)?;
     let (&[(name, set)], [client]) = (&cells.sets(&cell.set)?[..], &client[..]) else {
         bail!("{} and {} are to be one set and one client", cell.set, cell.client);
     };
     let Some(stand_in) = StandIn::of(client) else { bail!("{client} can't be simulated") };
-    let files = set.files(args.seed, link.down.peak_rate());
+    let files = set.files(args.seed, link.spec.down.peak_rate());
     let list = FileList::new(&files)?;
     let simulated = (args.seed..args.seed + SIMULATED_SEEDS)
-        .map(|seed| stand_in.run(link, &list, seed).seconds)
+        .map(|seed| stand_in.run(&link.spec, &list, seed).seconds)
         .collect();
     let prepared = runner.workspace.prepare(name, files)?;
     let mut measured = Vec::new();
     for seed in args.seed..args.seed + u64::from(args.repeats) {
-        match runner.run((&cell.link, link), &prepared, client, seed, PATIENCE) {
+        let order = Order {
+            link_name: &cell.link,
+            link,
+            set: &prepared,
+            client,
+            seed,
+            timeout: PATIENCE,
+            slot: 0,
+        };
+        match runner.run(&order) {
             Ok((run, _)) => measured.push(run.seconds),
             Err(Failure::Client(why)) => bail!("{}, {}, {client}: {why}", cell.link, cell.set),
             Err(Failure::Lab(error)) => return Err(error),
