@@ -9,7 +9,7 @@ use cbindgen::{Builder, Config};
 use crate::step::{note, root};
 
 /// The files of crates/ffi/src/c that declare something, in the header's order.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "version.rs",
     "code.rs",
     "error.rs",
@@ -19,6 +19,7 @@ const SOURCES: [&str; 9] = [
     "request.rs",
     "job.rs",
     "event.rs",
+    "told.rs",
 ];
 
 /// Writes `include/pelton.h`.

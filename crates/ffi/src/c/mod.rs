@@ -18,4 +18,5 @@ mod pointer;
 mod queue;
 mod request;
 mod signal;
+mod told;
 mod version;
