@@ -15,6 +15,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   lint   formatting and clippy
   test   lint, every test, the documentation, and the rules about dependencies
+  java   the Java part of test
   bench  the benchmarks: the pure decisions, and whole transfers over loopback";
 
 /// The native half of the Java library is no part of what C programs link.
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["lint"] => lint(),
         ["test"] => test(),
+        ["java"] => java::test(),
         ["bench"] => bench(),
         _ => {
             eprintln!("{USAGE}");
