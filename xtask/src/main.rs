@@ -21,6 +21,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   lint   formatting and clippy
   test   lint, every test, the documentation, and the rules about dependencies
+  java   the Java part of test
   bench  the benchmarks: the pure decisions, and whole transfers over loopback
   header [--check]
          write crates/ffi/include/pelton.h from the code, or see whether it is what that gives
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["lint"] => lint(),
         ["test"] => test(),
+        ["java"] => java::test(),
         ["bench"] => bench(),
         ["header"] => header::write(),
         ["header", "--check"] => header::check(),

@@ -59,7 +59,8 @@ public final class Throughput {
         } finally {
             rust.destroy();
         }
-        System.out.printf("CPU seconds a GB, medians of %d: rust %.4f, java %.4f%n", pairs, median(ofRust), median(ofJava));
+        System.out.printf(
+                "CPU seconds a GB, medians of %d: rust %.4f, java %.4f%n", pairs, median(ofRust), median(ofJava));
         double sum = 0;
         double squares = 0;
         for (double ratio : ratios) {

@@ -1,6 +1,7 @@
 package io.pelton;
 
 import java.io.IOException;
+import java.util.concurrent.TimeUnit;
 
 /** Reads the application's meter while downloads are under way. */
 final class MeterThread implements Runnable {
@@ -70,10 +71,11 @@ final class MeterThread implements Runnable {
     }
 
     private synchronized void untilDue() throws InterruptedException {
-        int interval = Math.max(SHORTEST_INTERVAL, meter.intervalMillis());
-        long due = System.nanoTime() + interval * 1_000_000L;
-        for (long left = interval; left > 0 && downloads > 0 && !stopped; left = (due - System.nanoTime()) / 1_000_000L) {
+        long left = Math.max(SHORTEST_INTERVAL, meter.intervalMillis());
+        long due = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(left);
+        while (left > 0 && downloads > 0 && !stopped) {
             wait(left);
+            left = TimeUnit.NANOSECONDS.toMillis(due - System.nanoTime());
         }
     }
 }

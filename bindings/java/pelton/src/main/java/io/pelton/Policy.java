@@ -8,7 +8,10 @@ public enum Policy {
     HAT("hat"),
     /** The most throughput per joule. */
     EHT("eht"),
-    /** Exactly {@link PeltonClient.Builder#maxFiles} files at once with {@link PeltonClient.Builder#maxStreamsPerFile} streams each. */
+    /**
+     * Exactly {@link PeltonClient.Builder#maxFiles} files at once with
+     * {@link PeltonClient.Builder#maxStreamsPerFile} streams each; one if they are not set.
+     */
     FIXED("fixed");
 
     final String label;

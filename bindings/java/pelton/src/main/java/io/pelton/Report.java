@@ -126,7 +126,7 @@ public final class Report {
         return cpuSeconds;
     }
 
-    /** Everything that is known of the run, its plan and its decisions included, as {@code pelton get --report} writes it. */
+    /** All that is known of the run, its plan and its decisions too, as {@code pelton get --report} writes it. */
     public String toJson() {
         return json;
     }
