@@ -1,4 +1,4 @@
-//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`.
+//! What CI and people both run: `cargo xtask lint`, `test`, `soak`, `bench`.
 
 mod dependencies;
 mod step;
@@ -14,6 +14,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   lint   formatting and clippy
   test   lint, every test, the documentation, and the rules about dependencies
+  soak   20 000 small files and 10 GiB over 256 connections: nothing grows, every digest is right
   bench  the benchmarks: the pure decisions, and whole transfers over loopback";
 
 fn main() -> ExitCode {
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["lint"] => lint(),
         ["test"] => test(),
+        ["soak"] => soak(),
         ["bench"] => bench(),
         _ => {
             eprintln!("{USAGE}");
@@ -85,6 +87,11 @@ fn quick_matrix() -> Result<()> {
         note("a matrix on real packets: skipped, this machine does not let it emulate links");
         Ok(())
     }
+}
+
+fn soak() -> Result<()> {
+    let soak = ["bench", "--package", "pelton-cli", "--bench", "soak"];
+    run("many files and many bytes, memory and descriptors", &mut cargo(&soak))
 }
 
 fn bench() -> Result<()> {
