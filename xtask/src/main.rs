@@ -1,5 +1,4 @@
-//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `cargo xtask bench`, `cargo
-//! xtask fuzz`, and what makes and installs the C library.
+//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `bench`, `soak`, `fuzz`, and what makes and installs the C library.
 
 mod android;
 mod dependencies;
@@ -22,6 +21,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   lint   formatting and clippy
   test   lint, every test, the documentation, and the rules about dependencies
   java   the Java part of test
+  soak   20 000 small files and 10 GiB over 256 connections: nothing grows, every digest is right
   bench  the benchmarks: the pure decisions, and whole transfers over loopback
   header [--check]
          write crates/ffi/include/pelton.h from the code, or see whether it is what that gives
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         ["lint"] => lint(),
         ["test"] => test(),
         ["java"] => java::test(),
+        ["soak"] => soak(),
         ["bench"] => bench(),
         ["header"] => header::write(),
         ["header", "--check"] => header::check(),
@@ -135,6 +136,11 @@ fn quick_matrix() -> Result<()> {
         note("a matrix on real packets: skipped, this machine does not let it emulate links");
         Ok(())
     }
+}
+
+fn soak() -> Result<()> {
+    let soak = ["bench", "--package", "pelton-cli", "--bench", "soak"];
+    run("many files and many bytes, memory and descriptors", &mut cargo(&soak))
 }
 
 fn bench() -> Result<()> {

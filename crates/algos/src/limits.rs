@@ -90,15 +90,6 @@ impl OriginBudget {
         Self { ceiling, allowed: ceiling, too_many: None, changed, blocked_until }
     }
 
-    /// The same for an origin of which an earlier run has learnt that `too_many` connections are too
-    /// many for it.
-    #[must_use]
-    pub fn remembering(mut self, too_many: u32) -> Self {
-        self.too_many = Some(too_many.max(2));
-        self.allowed = self.allowed.min(too_many.saturating_sub(1)).max(1);
-        self
-    }
-
     /// Another ceiling from the user.
     pub fn set_ceiling(&mut self, ceiling: u32) {
         let never_cut = self.too_many.is_none();
@@ -172,11 +163,6 @@ impl OriginBudget {
         grows
     }
 
-    /// How many connections were too many, as far as that was seen.
-    pub const fn too_many(&self) -> Option<u32> {
-        self.too_many
-    }
-
     /// When [`allowed`](Self::allowed) rises from zero again.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
         self.blocked_until.filter(|until| now < *until)
@@ -211,16 +197,13 @@ mod tests {
     fn what_was_too_many_is_not_tried_again_soon() {
         let mut budget = OriginBudget::new(64);
         budget.on_overload(at(0), 12, None);
-        assert_eq!((budget.capacity(), budget.too_many()), (6, Some(12)));
+        assert_eq!((budget.capacity(), budget.too_many), (6, Some(12)));
         for second in 1..60 {
             budget.on_success(at(second * 1000));
         }
         assert_eq!(budget.capacity(), 11, "one less than what was too many");
         budget.on_success(at(110_000));
-        assert_eq!((budget.capacity(), budget.too_many()), (12, Some(13)), "a minute later");
-        let again = OriginBudget::new(64).remembering(12);
-        assert_eq!((again.capacity(), again.too_many()), (11, Some(12)));
-        assert_eq!(OriginBudget::new(4).remembering(12).capacity(), 4);
+        assert_eq!((budget.capacity(), budget.too_many), (12, Some(13)), "a minute later");
     }
 
     #[test]

@@ -302,6 +302,9 @@ pub(crate) struct RunArgs {
     /// Show what would be done and why, and fetch no file.
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Write the files that failed to FILE, as a list that `-i` reads; none failed, none are in it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) failed_list: Option<PathBuf>,
     /// Write the run's report to FILE, whose name ends in `.json`.
     #[arg(long, value_name = "FILE", value_parser = values::report, value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use pelton_core::catalog::input_file;
 use pelton_core::sink::Allocation;
 use pelton_core::{Client, Download, Job, Report, Result, RunEvent};
 
@@ -51,6 +52,7 @@ fn attempt(args: &GetArgs) -> Result<(Report, Result<()>)> {
     let mut output = Output::new(&args.text, !args.run.dry_run);
     logging::start(&args.text, output.display().map(crate::progress::Display::lines))?;
     let file = args.run.report.as_deref().map(ReportFile::open).transpose()?;
+    let failed = args.run.failed_list.as_deref().map(ReportFile::open).transpose()?;
     let runtime = stop::runtime()?;
     let (report, said) = if args.run.dry_run {
         let report = runtime.block_on(download.plan())?;
@@ -62,7 +64,8 @@ fn attempt(args: &GetArgs) -> Result<(Report, Result<()>)> {
         (report, said)
     };
     let written = file.map_or(Ok(()), |file| file.write(&report));
-    Ok((report, said.and(written)))
+    let listed = failed.map_or(Ok(()), |file| file.write_list(&report));
+    Ok((report, said.and(written).and(listed)))
 }
 
 fn policy_name(args: &GetArgs) -> &'static str {
@@ -74,7 +77,7 @@ fn policy_name(args: &GetArgs) -> &'static str {
     }
 }
 
-/// The file of `--report`. What was there stays until the report is written.
+/// The file of `--report` or `--failed-list`. What was there stays until the report is written.
 struct ReportFile<'a> {
     path: &'a Path,
     file: File,
@@ -87,10 +90,19 @@ impl<'a> ReportFile<'a> {
         Ok(Self { path, file })
     }
 
-    fn write(mut self, report: &Report) -> Result<()> {
+    fn write(self, report: &Report) -> Result<()> {
         let text = serde_json::to_vec_pretty(report).map_err(io::Error::other);
-        let written =
-            text.and_then(|text| self.file.set_len(0).and_then(|()| self.file.write_all(&text)));
+        let text = text.map_err(|error| exit::io(self.path.display(), error))?;
+        self.replace(&text)
+    }
+
+    /// Writes what failed, for `-i`.
+    fn write_list(self, report: &Report) -> Result<()> {
+        self.replace(input_file::write(&report.failed).as_bytes())
+    }
+
+    fn replace(mut self, text: &[u8]) -> Result<()> {
+        let written = self.file.set_len(0).and_then(|()| self.file.write_all(text));
         written.map_err(|error| exit::io(self.path.display(), error))
     }
 }

@@ -244,7 +244,8 @@ impl Download {
             exit_code,
             ..Summary::of_nothing(engine.policy_name())
         };
-        Ok(Report { plan, summary, files: catalog.failed, decisions: Vec::new() })
+        let (decisions, failed) = Default::default();
+        Ok(Report { plan, summary, files: catalog.failed, decisions, failed })
     }
 
     fn http(&self, mailbox: &Rc<Mailbox>) -> Result<Http> {

@@ -9,6 +9,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 use serde::Serialize;
 
+use crate::catalog::FileSpec;
 use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{ClusterUse, Engine, Failure, FileId};
 use crate::events::{
@@ -33,6 +34,9 @@ pub struct Report {
     pub files: Vec<FileReport>,
     /// Every decision.
     pub decisions: Vec<DecisionMade>,
+    /// The files that are not there, as they were asked for: another download takes them.
+    #[serde(skip)]
+    pub failed: Vec<FileSpec>,
 }
 
 impl Report {
@@ -42,7 +46,8 @@ impl Report {
             (error.kind().exit_code(), Failure::new(error.kind(), error.message()));
         let error = Some(error_report(failure));
         let summary = Summary { exit_code: code, error, ..Summary::of_nothing(policy) };
-        Self { plan: None, summary, files: Vec::new(), decisions: Vec::new() }
+        let (files, decisions, failed) = Default::default();
+        Self { plan: None, summary, files, decisions, failed }
     }
 
     /// Whether every file is there.
@@ -70,6 +75,7 @@ pub(crate) struct Recorder {
     files: Vec<FileReport>,
     decisions: Vec<DecisionMade>,
     failures: Vec<ErrorKind>,
+    failed: Vec<FileSpec>,
     costs: Costs,
 }
 
@@ -90,6 +96,7 @@ impl Recorder {
             files: Vec::new(),
             decisions: Vec::new(),
             failures: Vec::new(),
+            failed: Vec::new(),
             costs: Costs::default(),
         }
     }
@@ -175,6 +182,7 @@ impl Recorder {
             Ending::GivenUp { bytes, failure } => (bytes, false, Some(failure)),
         };
         self.failures.extend(failure.as_ref().map(|failure| failure.kind));
+        self.failed.extend(failure.as_ref().map(|_| spec.clone()));
         let took = now - notes.started;
         let received = bytes.saturating_sub(notes.resumed_from);
         if !already_there {
@@ -275,7 +283,8 @@ impl Recorder {
     pub(crate) fn finish(self, mut summary: Summary) -> Report {
         summary.clusters = self.costs.clusters(summary.energy_j);
         (self.tell)(RunEvent::Summary(summary.clone()));
-        Report { plan: self.plan, summary, files: self.files, decisions: self.decisions }
+        let Self { plan, files, decisions, failed, .. } = self;
+        Report { plan, summary, files, decisions, failed }
     }
 }
 

@@ -132,6 +132,22 @@ fn failures_are_named_and_give_their_code() {
 }
 
 #[test]
+fn what_failed_is_listed_and_can_be_asked_for_again() {
+    let (origin, run) = (origin(), Run::new());
+    let none = origin.url("/d/none");
+    let urls = [origin.url("/d/b.txt"), none.clone()];
+    let told = run.pelton(&["get", "-q", "--failed-list", "failed", &urls[0], &urls[1]]);
+    assert_eq!(told.code, 3);
+    let list = fs::read_to_string(run.folder().join("failed")).unwrap();
+    assert_eq!(list, format!("{none}\n  out=none\n"));
+    origin.put(VirtualFile::new("/d/none", 5_000, 9));
+    let told = run.pelton(&["get", "-q", "-i", "failed", "--failed-list", "failed"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(fs::read(run.folder().join("failed")).unwrap(), b"");
+    assert_eq!(fs::metadata(run.folder().join("none")).unwrap().len(), 5_000);
+}
+
+#[test]
 fn different_failures_are_seven() {
     let locked = OriginBehaviour {
         basic_auth: Some(("me".to_owned(), "secret".to_owned())),

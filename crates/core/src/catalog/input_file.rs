@@ -20,6 +20,7 @@ use url::Url;
 
 use super::names::{self, relative_name};
 use super::spec::{Digest, FileSpec, parse_header, parse_url};
+use crate::connection::shown;
 use crate::{Error, ErrorKind, Result};
 
 /// The files of a list of URLs.
@@ -37,6 +38,25 @@ pub fn parse(text: &str) -> Result<Vec<FileSpec>> {
         read.map_err(|error| at_line(number, error))?;
     }
     entries.into_iter().map(Entry::finish).collect()
+}
+
+/// A list that [`parse`] reads as `files`, without what is secret: user names, passwords and headers.
+pub fn write(files: &[FileSpec]) -> String {
+    let mut list = String::new();
+    for file in files {
+        let places: Vec<String> =
+            std::iter::once(&file.url).chain(&file.mirrors).map(shown).collect();
+        list += &places.join("\t");
+        list.push('\n');
+        // A name that no line can hold follows from the URL again, or not.
+        if !file.name.contains(char::is_control) {
+            list.extend(["  out=", &file.name, "\n"]);
+        }
+        if let Some(digest) = &file.digest {
+            list.extend(["  checksum=", &digest.to_string(), "\n"]);
+        }
+    }
+    list
 }
 
 fn at_line(number: usize, error: Error) -> Error {
@@ -115,6 +135,26 @@ mod tests {
         let error = parse(text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         error.to_string()
+    }
+
+    #[test]
+    fn a_list_that_is_written_is_read_again_without_secrets() {
+        let digest = format!("sha-256={}", "ab".repeat(32));
+        let text = format!(
+            "https://me:secret@h/a?x=1\thttps://m/a\n out=sub/b c.bin\n checksum={digest}\n \
+             header=Cookie: secret\nhttps://h/plain\n"
+        );
+        let files = parse(&text).unwrap();
+        let written = write(&files);
+        assert!(!written.contains("secret"), "{written}");
+        let again = parse(&written).unwrap();
+        assert_eq!(again.len(), 2);
+        assert_eq!(again[0].url.as_str(), "https://h/a?x=1");
+        assert_eq!(again[0].headers, []);
+        for (one, other) in files.iter().zip(&again) {
+            assert_eq!((&one.name, &one.digest), (&other.name, &other.digest));
+            assert_eq!(one.mirrors, other.mirrors);
+        }
     }
 
     #[test]
