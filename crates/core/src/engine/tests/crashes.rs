@@ -120,7 +120,8 @@ impl Model {
             }
             Operation::Ranges(given) => self.world.host_mut(HOST).ignores_ranges = !given,
             Operation::Damage { start, length } => {
-                self.world.damages.push_back(vec![start..start + length]);
+                let range = start..start + length;
+                self.world.damages.push_back([range].into());
             }
             Operation::Sync => {
                 self.save();
