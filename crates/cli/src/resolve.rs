@@ -153,7 +153,6 @@ pub(crate) fn http(http: &HttpArgs, retry: &RetryArgs) -> Result<HttpConfig> {
         max_redirects: http.max_redirs,
         allow_downgrade: http.allow_downgrade,
         connect_timeout: retry.connect_timeout,
-        ..defaults
     })
 }
 

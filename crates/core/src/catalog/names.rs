@@ -147,23 +147,26 @@ type Joined = (Vec<FileSpec>, Vec<(Url, Error)>);
 /// Entries with the names of others joined to these, and those that clash with others.
 fn joined(specs: Vec<FileSpec>) -> Result<Joined> {
     let relations = relations(&specs);
-    let mut place = Vec::with_capacity(specs.len());
+    // Where in `kept` each entry went; nowhere if it clashes.
+    let mut place: Vec<Option<usize>> = Vec::with_capacity(specs.len());
     let mut kept: Vec<FileSpec> = Vec::with_capacity(specs.len());
     let mut clashing = Vec::new();
     for (spec, relation) in specs.into_iter().zip(relations) {
         let at = match relation {
             Relation::First => {
                 kept.push(spec);
-                kept.len() - 1
+                Some(kept.len() - 1)
             }
             Relation::Again(first) => {
-                let at: usize = place[first];
-                merge(&mut kept[at], spec)?;
+                let at = place[first];
+                if let Some(kept) = at.and_then(|at| kept.get_mut(at)) {
+                    merge(kept, spec)?;
+                }
                 at
             }
             Relation::Clash(error) => {
                 clashing.push((spec.url, error));
-                usize::MAX
+                None
             }
         };
         place.push(at);

@@ -196,6 +196,10 @@ fn of_a_listing_only_what_clashes_is_left_out() {
     let urls = ["1", "2", "3", "4", "5", "6"];
     let specs = listed.iter().zip(urls).map(|(name, url)| named(&format!("http://h/{url}"), name));
     let (kept, clashing) = separate(specs.collect());
+    let again =
+        [named("http://h/x", "d/a/x"), named("http://h/x", "d/a/x"), named("http://h/a", "d/a")];
+    let (files, left_out) = separate(again.into());
+    assert_eq!((files.len(), left_out.len()), (1, 1), "what clashes is told once");
     let names: Vec<&str> = kept.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["d/a", "d/b", "d/c.part"]);
     let urls: Vec<&str> = clashing.iter().map(|(url, _)| url.path()).collect();

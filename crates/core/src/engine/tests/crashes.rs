@@ -120,7 +120,8 @@ impl Model {
             }
             Operation::Ranges(given) => self.world.host_mut(HOST).ignores_ranges = !given,
             Operation::Damage { start, length } => {
-                self.world.damages.push_back(vec![start..start + length]);
+                let range = start..start + length;
+                self.world.damages.push_back([range].into());
             }
             Operation::Sync => {
                 self.save();
@@ -199,7 +200,7 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
     #[test]
     fn whatever_ends_a_process_the_next_one_ends_the_work(
         sizes in proptest::collection::vec(1u64..900_000, 1..5),

@@ -401,9 +401,12 @@ impl World {
         let after = self.slow_finish.unwrap_or_default();
         if let Some(mut ranges) = self.damages.pop_front() {
             let size = self.engine.bytes_of(file);
-            ranges.iter_mut().for_each(|range| *range = range.start.min(size)..range.end.min(size));
+            for range in &mut ranges {
+                *range = range.start.min(size)..range.end.min(size);
+            }
             if ranges.iter().all(std::ops::Range::is_empty) {
-                ranges = [0..size].into();
+                let whole = 0..size;
+                ranges = [whole].into();
             }
             let failure = Failure::new(ErrorKind::Checksum, "other bytes than promised");
             self.checkpoints.entry(file.index()).or_default().push(None);
