@@ -1,4 +1,5 @@
-//! What CI and people both run: `cargo xtask lint`, `cargo xtask test`, `bench`, `soak`, `fuzz`, and what makes and installs the C library.
+//! What CI and people both run: `cargo xtask lint`, `test`, `bench`, `soak`, `fuzz`, and what makes and
+//! installs the C library.
 
 mod android;
 mod dependencies;

@@ -13,7 +13,7 @@ use clap::Args;
 use pelton_lab::bench::clients::Client;
 use pelton_lab::bench::results::{interval, median};
 use pelton_lab::bench::validation::{Comparison, ValidationCell, ValidationCells, median_error};
-use pelton_lab::bench::{Failure, Order, Runner, Workspace};
+use pelton_lab::bench::{Failure, Order, Runner, Workspace, find_programs};
 use pelton_lab::cells::Cells;
 use pelton_lab::emulator::become_able;
 use pelton_lab::sim::FileList;
@@ -53,13 +53,13 @@ pub(crate) struct ValidateArgs {
 pub(crate) fn run(args: &ValidateArgs) -> Result<ExitCode> {
     let cells = Cells::built_in().context("cells.toml")?;
     let asked = asked(args)?;
-    let pelton = find_pelton(args.pelton.as_deref())?;
+    let programs = find_programs(args.pelton.as_deref())?;
     let server = Runner::server_version()?;
     become_able()?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = interrupted.clone();
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))?;
-    let mut runner = Runner::new(Workspace::create(&std::env::temp_dir())?, pelton)?;
+    let mut runner = Runner::new(Workspace::create(&std::env::temp_dir())?, programs)?;
     runner.interrupted = interrupted;
 
     let mut comparisons = Vec::new();
