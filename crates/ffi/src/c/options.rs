@@ -69,6 +69,9 @@ pub struct PeltonLimits {
     pub max_connections_per_origin: u32,
     /// Connections over all origins. 0: 128.
     pub max_connections: u32,
+    /// Bytes of bodies come no faster than this, bits a second, over all files together; files share
+    /// it evenly. 0: no limit.
+    pub max_rate_bps: f64,
 }
 
 // SAFETY: `repr(C)`, `struct_size` is first, and all fields are numbers.
@@ -93,6 +96,7 @@ impl PeltonLimits {
                 defaults.max_connections_per_origin,
             ),
             max_connections: or(limits.max_connections, defaults.max_connections),
+            max_rate: (limits.max_rate_bps > 0.0).then(|| BitRate::from_bps(limits.max_rate_bps)),
             split_floor: (limits.split_floor_bytes > 0).then_some(Bytes(limits.split_floor_bytes)),
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use pelton::algos::units::{Bytes, Joules};
+use pelton::algos::units::{BitRate, Bytes, Joules};
 use pelton::core::connection::Proxies;
 use pelton::policy::{Eht, Fixed, FixedConfig, Hat, LowE};
 use pelton::power::{
@@ -50,6 +50,10 @@ pub(super) fn client(settings: &[Setting], sample: &Arc<LastSample>) -> Result<C
             }
             "max-connections" => engine.limits.max_connections = number(name, value)?,
             "min-split-size" => engine.limits.split_floor = Some(Bytes(number(name, value)?)),
+            "max-rate" => {
+                let rate: u64 = number(name, value)?;
+                engine.limits.max_rate = (rate > 0).then(|| BitRate::from_bps(rate as f64));
+            }
             "tries" => engine.retry.attempts = number(name, value)?,
             "retry-wait-ms" => engine.retry.first_delay = milliseconds(name, value)?,
             "timeout-ms" => engine.stall_timeout = milliseconds(name, value)?,

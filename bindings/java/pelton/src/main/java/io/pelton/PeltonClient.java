@@ -187,6 +187,12 @@ public final class PeltonClient implements Closeable {
             return this;
         }
 
+        /** Bits a second that the files of one download share evenly; 0 is no limit, the default. */
+        public Builder maxRate(long bitsPerSecond) {
+            settings.set("max-rate", bitsPerSecond);
+            return this;
+        }
+
         /** No range stream is made for fewer bytes. Default: what the link suggests. */
         public Builder minSplitSize(long bytes) {
             settings.set("min-split-size", bytes);
