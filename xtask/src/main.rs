@@ -19,7 +19,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   lint   formatting and clippy
   test   lint, every test, the documentation, and the rules about dependencies
-  bench  the benchmarks: the pure decisions, and whole transfers over loopback
+  bench  the benchmarks: the pure decisions, whole transfers over loopback, and the C ABI
   header [--check]
          write crates/ffi/include/pelton.h from the code, or see whether it is what that gives
   install --prefix DIR [--destdir DIR] [--debug]
@@ -132,6 +132,10 @@ fn bench() -> Result<()> {
     run(
         "benchmarks over loopback",
         &mut cargo(&["bench", "--package", "pelton-cli", "--bench", "loopback"]),
+    )?;
+    run(
+        "benchmarks of the C ABI",
+        &mut cargo(&["bench", "--package", "pelton-ffi", "--bench", "cpu"]),
     )
 }
 
