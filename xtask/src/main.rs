@@ -23,7 +23,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test   lint, every test, the documentation, and the rules about dependencies
   java   the Java part of test
   soak   20 000 small files and 10 GiB over 256 connections: nothing grows, every digest is right
-  bench  the benchmarks: the pure decisions, and whole transfers over loopback
+  bench  the benchmarks: the pure decisions, whole transfers over loopback, and the C ABI
   header [--check]
          write crates/ffi/include/pelton.h from the code, or see whether it is what that gives
   install --prefix DIR [--destdir DIR] [--debug]
@@ -152,6 +152,10 @@ fn bench() -> Result<()> {
     run(
         "benchmarks over loopback",
         &mut cargo(&["bench", "--package", "pelton-cli", "--bench", "loopback"]),
+    )?;
+    run(
+        "benchmarks of the C ABI",
+        &mut cargo(&["bench", "--package", "pelton-ffi", "--bench", "cpu"]),
     )
 }
 

@@ -13,6 +13,7 @@ fn failed(kind: ErrorKind, name: &str) -> FileReport {
         connections: 0,
         protocol: None,
         resumed_from: 0,
+        restarts: 0,
         already_there: false,
         digest: None,
         energy_j: None,
