@@ -456,6 +456,11 @@ typedef struct pelton_limits {
      * Connections over all origins. 0: 128.
      */
     uint32_t max_connections;
+    /**
+     * Bytes of bodies come no faster than this, bits a second, over all files together; files share
+     * it evenly. 0: no limit.
+     */
+    double max_rate_bps;
 } pelton_limits;
 
 /**
