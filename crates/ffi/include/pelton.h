@@ -176,6 +176,10 @@ enum pelton_code
      */
     PELTON_CODE_OTHER = 24,
     /**
+     * The server reset the connection. Tried again, with fewer connections.
+     */
+    PELTON_CODE_RESET = 25,
+    /**
      * A pointer is NULL where one is needed.
      */
     PELTON_CODE_NULL_ARGUMENT = 100,

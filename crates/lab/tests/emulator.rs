@@ -68,8 +68,9 @@ fn a_ping_takes_the_round_trip_time() {
         let config = preset(name);
         let expected = config.link.rtt().as_secs_f64();
         on(config, |emulator| {
+            // The least: others may have waited for a core of this machine.
             let times = probe::pings(&emulator, 11).unwrap();
-            within_3_percent(times[5].as_secs_f64(), expected);
+            within_3_percent(times[0].as_secs_f64(), expected);
         });
     }
 }

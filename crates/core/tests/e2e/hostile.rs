@@ -65,9 +65,9 @@ const ABUSES: [(&str, Abuse, ErrorKind); 16] = [
     ("a head that never comes", |_| Reply::raw("HTTP/1.1 200").hang(), ErrorKind::Timeout),
     ("a head byte by byte", |_| trickled_head(), ErrorKind::Timeout),
     ("silence", |_| Reply::raw("").hang(), ErrorKind::Timeout),
-    ("a reset before the head", |_| Reply::raw("").reset(), ErrorKind::ShortBody),
+    ("a reset before the head", |_| Reply::raw("").reset(), ErrorKind::Reset),
     ("a body that stalls", |_| start_of_body().hang(), ErrorKind::Timeout),
-    ("a body that is reset", |_| start_of_body().reset(), ErrorKind::ShortBody),
+    ("a body that is reset", |_| start_of_body().reset(), ErrorKind::Reset),
     ("a body that ends early", |_| start_of_body().close(), ErrorKind::ShortBody),
     (
         "two lengths",

@@ -45,20 +45,20 @@ pub const CASES: [Case; 4] = [
         files: (40, 12_000),
     },
     Case {
-        name: "pictures over LTE",
+        name: "thumbnails over slow, far LTE",
         why: "all channels are dealt evenly from the start",
         radio: Radio::Lte,
-        mbps: 30.0,
-        rtt_millis: 60,
-        files: (200, 100_000),
+        mbps: 10.0,
+        rtt_millis: 150,
+        files: (100, 40_000),
     },
     Case {
-        name: "pictures over slow LTE",
+        name: "pages over slow LTE",
         why: "fewer connections overflow the queue less often",
         radio: Radio::Lte,
-        mbps: 10.0,
-        rtt_millis: 60,
-        files: (40, 300_000),
+        mbps: 5.0,
+        rtt_millis: 30,
+        files: (400, 12_000),
     },
 ];
 
