@@ -12,7 +12,8 @@ use pelton_lab::origin::{Origin, OriginConfig};
 use crate::support::{builder, client, file, names, recursively, run, run_with_events, tree};
 
 fn listing(links: &[String]) -> Reply {
-    let links: String = links.iter().map(|link| format!("<a href=\"{link}\">x</a>\n")).collect();
+    let links = links.iter().map(|link| format!("<a href=\"{link}\">x</a>"));
+    let links = links.collect::<Vec<_>>().join("\n");
     let body = format!("<html><title>Index of /d/</title><pre>{links}</pre></html>");
     Reply::status("200 OK")
         .field("Content-Type", "text/html")
