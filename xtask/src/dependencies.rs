@@ -18,7 +18,7 @@ const DIRECTIONS: [(&str, &[&str]); 6] = [
 ];
 
 /// What code that only decides has no use for.
-const NO_IO: [&str; 5] = ["tokio", "hyper", "reqwest", "mio", "socket2"];
+const NO_IO: [&str; 6] = ["tokio", "h2", "hyper", "reqwest", "mio", "socket2"];
 
 /// Libraries whose code is pure: nothing of [`NO_IO`] below them.
 const PURE: [&str; 2] = ["pelton-algos", "pelton-power"];

@@ -33,6 +33,7 @@ fn decisions(c: &mut Criterion) {
         clusters: &clusters,
         limits: Limits::default(),
         is_measured: true,
+        is_told: false,
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
@@ -64,13 +65,14 @@ fn classify_a_million(c: &mut Criterion) {
 }
 
 fn ranges(c: &mut Criterion) {
+    let by_size = |_, remaining| (remaining >= 2 << 20).then(|| Duration::from_secs(remaining));
     c.bench_function("ranges/64 streams to the end", |b| {
         b.iter(|| {
             let mut ranges = FileRanges::new(Some(1 << 30));
             let mut next = 0;
             while !ranges.is_complete() {
                 while ranges.streams() < 64
-                    && ranges.assign(StreamId(next), 64, Bytes::mib(1).0).is_some()
+                    && ranges.assign(StreamId(next), 64, Bytes::mib(1).0, by_size).is_some()
                 {
                     next += 1;
                 }

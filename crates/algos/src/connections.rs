@@ -14,7 +14,7 @@ const LEAST_SHARE: Bytes = Bytes(16 * 1448);
 
 /// Connections over which larger files are multiplexed: they need no more windows on a path that
 /// loses nothing, and whatever shares a connection leaves it warm for the next.
-const MULTIPLEXED: u32 = 8;
+const MULTIPLEXED: u32 = 16;
 
 /// A stream whose window was measured below this has met losses.
 const LOSSLESS_WINDOW: Bytes = Bytes::kib(64);
@@ -28,6 +28,23 @@ pub const FEW_ROUND_TRIPS: Bytes = Bytes(4 * 10 * 1448);
 pub fn with_room(link: &LinkEstimate) -> u32 {
     let shares = link.bdp().0 / LEAST_SHARE.0;
     u32::try_from(shares).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS)
+}
+
+/// A new connection's first flight (RFC 6928 section 2).
+const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
+
+/// How many times what the path holds is asked for where each request is answered in one flight: the
+/// lanes are not in step, and what is measured is what they brought.
+const SHORT_FILES_IN_FLIGHT: u64 = 2;
+
+/// Requests for files of `mean_size` that take few round trips: so many flights fill the path, and
+/// what is more overfills its queue. Never fewer than bring what the first flights of
+/// [`DEFAULT_CHANNELS`] connections do: that much is sent before anything is known.
+pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
+    let flight = mean_size.min(FIRST_FLIGHT).max(Bytes(1));
+    let unseen = u64::from(DEFAULT_CHANNELS) * FIRST_FLIGHT.0;
+    let in_flight = link.bdp().0.saturating_mul(SHORT_FILES_IN_FLIGHT).max(unseen);
+    u32::try_from(in_flight.div_ceil(flight.0)).unwrap_or(u32::MAX)
 }
 
 /// Connections over which files larger than [`FEW_ROUND_TRIPS`] are multiplexed: more where losses
@@ -61,6 +78,17 @@ mod tests {
         assert_eq!(with_room(&link(50.0, 200, Bytes::kib(64))), 53);
         assert_eq!(with_room(&link(100.0, 20, Bytes::kib(64))), DEFAULT_CHANNELS);
         assert_eq!(with_room(&link(1.0, 8, Bytes::kib(64))), DEFAULT_CHANNELS);
+    }
+
+    #[test]
+    fn short_files_are_asked_for_as_fast_as_the_path_brings_them() {
+        let on = |mbps, kib| for_short_files(&link(mbps, 100, Bytes::kib(64)), Bytes::kib(kib));
+        // 1.25 MB in flight, twice, in files of 12 KiB and in first flights of 14.5 kB.
+        assert_eq!(on(100.0, 12), 204);
+        assert_eq!(on(100.0, 1_000), 173);
+        // As much as sixteen first flights where the path holds less, or is not known.
+        assert_eq!(on(1.0, 1_000), DEFAULT_CHANNELS);
+        assert_eq!(on(0.0, 1), 227);
     }
 
     #[test]

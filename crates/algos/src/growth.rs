@@ -17,7 +17,7 @@ use crate::units::BitRate;
 ///   are the limit. They double, and may again when the new ones have shown themselves.
 /// - Else, once the rate has stopped growing by itself, they double for a trial and stay if that
 ///   brought at least 5 % more throughput; if not, they return to the number before and rest, for
-///   longer each time: a full link stays full.
+///   longer each time: a full link stays full. A handshake that had to queue shows at once that it is.
 #[derive(Debug, Clone)]
 pub struct LaneGrowth {
     factor: u32,
@@ -31,6 +31,8 @@ pub struct LaneGrowth {
     doubled_until: Timestamp,
     /// The last response that had queued somewhere.
     queued_at: Option<Timestamp>,
+    /// The last handshake that had queued.
+    full_at: Option<Timestamp>,
     /// The first moment at which the present lanes had all work.
     busy_since: Option<Timestamp>,
 }
@@ -80,6 +82,8 @@ impl Response {
 
 const PAYS: f64 = 1.05;
 const REST: Duration = Duration::from_secs(20);
+/// A path that was seen to be full is taken to stay so for so many times what a change takes to show.
+const FULL_FOR: u32 = 4;
 const JITTER: Duration = Duration::from_millis(1);
 /// Round trips until new lanes have shown themselves: a connection's, or what it takes until others
 /// meet what the new ones have asked for.
@@ -97,6 +101,7 @@ impl Default for LaneGrowth {
             rest: REST,
             doubled_until: Timestamp::START,
             queued_at: None,
+            full_at: None,
             busy_since: None,
         }
     }
@@ -120,6 +125,12 @@ impl LaneGrowth {
         *self = Self { resting_until: until, doubled_until: until, ..Self::default() };
     }
 
+    /// The first answers have shown that it takes so many times the planned lanes to fill the link.
+    pub fn widen(&mut self, now: Timestamp, rtt: Duration, factor: u32) {
+        self.factor = self.factor.max(factor);
+        self.doubled_until = now + shows_after(rtt);
+    }
+
     /// Takes note of a response over a path of `rtt`. Returns whether the factor changed.
     pub fn on_response(
         &mut self,
@@ -137,9 +148,39 @@ impl LaneGrowth {
         if ready {
             self.trial = None;
             self.factor = self.factor.saturating_mul(2);
-            self.doubled_until = now + (rtt * SHOWS_AFTER).max(SHOWS_AFTER_AT_LEAST);
+            self.doubled_until = now + shows_after(rtt);
         }
         ready
+    }
+
+    /// Takes note of a handshake that took `took` over a path of `rtt`, while goodput was `rate`. Where
+    /// it had to queue the path is full, and more lanes would only make the queue longer: there is no
+    /// trial for a while, and one that has begun and has not brought more is over. Returns whether the
+    /// factor changed.
+    pub fn on_handshake(
+        &mut self,
+        now: Timestamp,
+        took: Duration,
+        rtt: Duration,
+        rate: BitRate,
+    ) -> bool {
+        if !(Response { took, at_least: rtt }).has_queued() {
+            return false;
+        }
+        self.full_at = Some(now);
+        let in_vain = |trial: &Trial| rate.bps() < trial.rate_before.bps() * PAYS;
+        let Some(trial) = self.trial.filter(in_vain) else { return false };
+        self.end(now, trial);
+        true
+    }
+
+    /// A trial did not pay.
+    fn end(&mut self, now: Timestamp, trial: Trial) {
+        self.trial = None;
+        self.factor = trial.before;
+        self.windows = trial.windows_before;
+        self.resting_until = now + self.rest;
+        self.rest = self.rest.saturating_mul(2);
     }
 
     /// Takes note of a sample of goodput. Returns whether the factor changed.
@@ -157,14 +198,14 @@ impl LaneGrowth {
             }
             self.trial = None;
             if lanes.rate.bps() < trial.rate_before.bps() * PAYS {
-                self.factor = trial.before;
-                self.windows = trial.windows_before;
-                self.resting_until = now + self.rest;
-                self.rest = self.rest.saturating_mul(2);
+                self.end(now, trial);
                 return true;
             }
         }
+        let is_full =
+            self.full_at.is_some_and(|at| now.saturating_since(at) < lanes.settle * FULL_FOR);
         let settled = !lanes.is_filling
+            && !is_full
             && now >= self.doubled_until
             && now.saturating_since(busy_since) >= lanes.settle;
         let ready = settled && now >= self.resting_until;
@@ -186,6 +227,10 @@ impl LaneGrowth {
         }
         true
     }
+}
+
+fn shows_after(rtt: Duration) -> Duration {
+    (rtt * SHOWS_AFTER).max(SHOWS_AFTER_AT_LEAST)
 }
 
 #[cfg(test)]
@@ -259,6 +304,40 @@ mod tests {
         assert!(!growth.on_rate(at(0), filling));
         assert!(!growth.on_rate(at(2_000), filling));
         assert!(growth.on_rate(at(2_500), sample(10.0, true)));
+    }
+
+    #[test]
+    fn a_handshake_that_queues_keeps_from_trials_for_a_while() {
+        let rtt = Duration::from_millis(100);
+        let mbps = BitRate::from_mbps;
+        let millis = Duration::from_millis;
+        let mut growth = LaneGrowth::default();
+        assert!(!growth.on_rate(at(100), sample(5.0, true)), "not settled");
+        assert!(!growth.on_handshake(at(450), millis(110), rtt, mbps(5.0)));
+        assert!(growth.on_rate(at(500), sample(10.0, true)), "there was no queue");
+        assert!(!growth.on_handshake(at(1_000), millis(180), rtt, mbps(19.0)), "it brought more");
+        assert!(!growth.on_rate(at(1_100), sample(20.0, true)), "it paid, and the path is full");
+        assert_eq!(growth.factor(), 2);
+        assert!(!growth.on_rate(at(2_500), sample(20.0, true)));
+        assert!(growth.on_rate(at(2_600), sample(20.0, true)), "that was some time ago");
+        assert_eq!(growth.factor(), 4);
+        assert!(growth.on_handshake(at(2_700), millis(180), rtt, mbps(20.5)), "full before it");
+        assert_eq!(growth.factor(), 2);
+        assert!(!growth.on_rate(at(3_200), sample(30.0, true)), "it is over");
+    }
+
+    #[test]
+    fn lanes_that_the_first_answers_ask_for_come_at_once_and_are_waited_for() {
+        let rtt = Duration::from_millis(100);
+        let prompt = Response { took: rtt, at_least: rtt };
+        let mut growth = LaneGrowth::default();
+        growth.widen(at(200), rtt, 3);
+        assert_eq!(growth.factor(), 3);
+        assert!(!growth.on_response(at(300), prompt, rtt, sample(1.0, true)), "too early");
+        growth.widen(at(320), rtt, 2);
+        assert_eq!(growth.factor(), 3, "it does not narrow");
+        assert!(growth.on_response(at(520), prompt, rtt, sample(1.0, true)));
+        assert_eq!(growth.factor(), 6);
     }
 
     #[test]

@@ -16,18 +16,22 @@
 //! | [`energy`] | what a policy may ask about joules |
 //! | [`ranges`] | which bytes of a file are done, in flight or missing |
 //! | [`limits`] | budgets per origin, overload back-off, retry delays |
+//! | [`memory`] | how connections share a limit on memory |
 //! | [`rate`] | a limit on the rate of a run, shared fairly by its files |
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
 //! | [`growth`] | how far lanes grow beyond the formulas |
+//! | [`credit`] | how far ahead a server may send over HTTP/2 |
 
 pub mod cluster;
 pub mod connections;
+pub mod credit;
 pub mod crowding;
 pub mod energy;
 pub mod growth;
 pub mod limits;
 pub mod link;
+pub mod memory;
 pub mod params;
 pub mod policy;
 pub mod ranges;

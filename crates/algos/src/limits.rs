@@ -90,9 +90,22 @@ impl OriginBudget {
         Self { ceiling, allowed: ceiling, too_many: None, changed, blocked_until }
     }
 
+    /// The same for an origin that bore `borne` connections some time ago: it begins with those and grows
+    /// as after a cut, which it may have forgotten by now.
+    #[must_use]
+    pub fn starting_with(mut self, borne: u32) -> Self {
+        self.allowed = borne.clamp(1, self.ceiling);
+        self
+    }
+
+    /// How many connections it bears, where that is known to be less than the ceiling.
+    pub fn borne(&self) -> Option<u32> {
+        (self.allowed < self.ceiling).then_some(self.allowed)
+    }
+
     /// Another ceiling from the user.
     pub fn set_ceiling(&mut self, ceiling: u32) {
-        let never_cut = self.too_many.is_none();
+        let never_cut = self.too_many.is_none() && self.allowed == self.ceiling;
         self.ceiling = ceiling.max(1);
         self.allowed = if never_cut { self.ceiling } else { self.allowed.min(self.ceiling) };
     }
@@ -191,6 +204,19 @@ mod tests {
         assert_eq!(budget.allowed(at(3000)), 10);
         budget.on_success(at(4600));
         assert_eq!(budget.allowed(at(4600)), 11);
+    }
+
+    #[test]
+    fn what_an_earlier_run_has_learnt_is_a_start_and_no_ceiling() {
+        let mut budget = OriginBudget::new(64).starting_with(6);
+        assert_eq!((budget.capacity(), budget.borne()), (6, Some(6)));
+        for second in 0..=20 {
+            budget.on_success(at(second * 1000));
+        }
+        assert_eq!(budget.capacity(), 16, "one more each two seconds");
+        budget.set_ceiling(100);
+        assert_eq!(budget.capacity(), 16, "a ceiling of the user's tells nothing of the server");
+        assert_eq!(OriginBudget::new(4).starting_with(9).borne(), None);
     }
 
     #[test]

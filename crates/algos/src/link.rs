@@ -91,6 +91,7 @@ pub struct LinkEstimator {
     rtt: WindowedMin,
     bandwidth: WindowedMax,
     stream_window: Option<Bytes>,
+    first: FirstRate,
     sample: Sample,
     growth: Option<Growth>,
     /// The pipe has been full once: the prior has served its purpose.
@@ -106,6 +107,18 @@ struct Growth {
     streams: u32,
     /// Samples without growth since then.
     quiet: u32,
+}
+
+/// So many bytes, or so small a part of a round-trip time, tell the pace of the first answers.
+const TELLING: Bytes = Bytes::kib(16);
+const TELLING_OF_RTT: u32 = 8;
+
+/// At what rate the first answers came.
+#[derive(Debug, Clone, Copy)]
+enum FirstRate {
+    Silent,
+    Arriving { since: Timestamp, bytes: Bytes },
+    Known(BitRate),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -125,6 +138,7 @@ impl LinkEstimator {
             rtt: WindowedMin::default(),
             bandwidth: WindowedMax::default(),
             stream_window: None,
+            first: FirstRate::Silent,
             sample: Sample::default(),
             growth: None,
             was_full: false,
@@ -140,6 +154,7 @@ impl LinkEstimator {
     /// `bytes` of bodies arrived over `streams` streams in transfer. Returns the goodput of a
     /// sample when this completed one, which is when the estimate may have changed.
     pub fn on_delivered(&mut self, now: Timestamp, bytes: Bytes, streams: u32) -> Option<BitRate> {
+        self.note_first(now, bytes);
         self.sample.delivered += bytes;
         self.sample.most_streams = self.sample.most_streams.max(streams);
         self.sample.fewest_streams = self.sample.fewest_streams.min(streams);
@@ -161,6 +176,31 @@ impl LinkEstimator {
     /// Nothing was in transfer: what was seen until `now` is no sample of the link.
     pub fn on_idle(&mut self, now: Timestamp) {
         self.sample = Sample::starting(now, 0);
+    }
+
+    /// The first answers were asked for at once: they come at the pace of the slowest link on the way,
+    /// which tells its rate long before there is a sample.
+    fn note_first(&mut self, now: Timestamp, bytes: Bytes) {
+        match &mut self.first {
+            FirstRate::Known(_) => {}
+            FirstRate::Silent => {
+                self.first = FirstRate::Arriving { since: now, bytes: Bytes::ZERO }
+            }
+            FirstRate::Arriving { since, bytes: sum } => {
+                *sum += bytes;
+                let (sum, took) = (*sum, now.saturating_since(*since));
+                if sum >= TELLING || took >= self.rtt() / TELLING_OF_RTT {
+                    self.first = FirstRate::Known(sum / took.max(Duration::from_nanos(1)));
+                }
+            }
+        }
+    }
+
+    /// The rate that was seen, of the first answers or of a sample. `None` before.
+    pub fn seen_bandwidth(&self) -> Option<BitRate> {
+        let FirstRate::Known(first) = self.first else { return None };
+        let sampled = self.bandwidth.max();
+        Some(if self.was_full || sampled > first { sampled } else { first })
     }
 
     /// Two round trips, so that bursts of one window do not look like a rate; at least 100 ms.
@@ -215,6 +255,16 @@ impl LinkEstimator {
     /// Whether the pipe has been full at least once, so that the bandwidth is measured.
     pub const fn was_full(&self) -> bool {
         self.was_full
+    }
+
+    /// The bandwidth, where it was measured.
+    pub fn measured_bandwidth(&self) -> Option<BitRate> {
+        Some(self.bandwidth.max()).filter(|rate| self.was_full && *rate > BitRate::ZERO)
+    }
+
+    /// The round-trip time, where it was measured.
+    pub fn measured_rtt(&self) -> Option<Duration> {
+        self.rtt.min()
     }
 
     /// Whether the bandwidth is what the host has said, and nothing measured since.
@@ -400,6 +450,34 @@ mod tests {
         assert!(link.estimate().bandwidth.mbps() < 6.0);
         steady(&mut link, now, 2, BitRate::from_mbps(80.0), 8);
         assert!(link.estimate().bandwidth.mbps() > 75.0);
+    }
+
+    #[test]
+    fn the_pace_of_the_first_answers_tells_the_rate_at_once() {
+        let mut estimator = LinkEstimator::new(LinkConfig::default());
+        let at = |micros| Timestamp::START + Duration::from_micros(micros);
+        estimator.on_rtt(at(60_000), Duration::from_millis(60));
+        // 20 Mbit/s are a packet each 600 us.
+        for packet in 0..13 {
+            assert_eq!(estimator.seen_bandwidth(), None, "after {packet} packets");
+            estimator.on_delivered(at(120_000 + 600 * packet), Bytes(1_448), 16);
+        }
+        let seen = estimator.seen_bandwidth().unwrap().mbps();
+        assert!((seen - 19.3).abs() < 0.1, "{seen}");
+        let planned = estimator.estimate().bandwidth;
+        assert_eq!(planned, BitRate::from_mbps(20.0), "plans rest on samples");
+    }
+
+    #[test]
+    fn a_slow_link_is_seen_within_a_part_of_its_round_trip_time() {
+        let mut estimator = LinkEstimator::new(LinkConfig::default());
+        estimator.on_rtt(Timestamp::from_millis(400), Duration::from_millis(400));
+        estimator.on_delivered(Timestamp::from_millis(800), Bytes(1_448), 16);
+        estimator.on_delivered(Timestamp::from_millis(849), Bytes(1_448), 16);
+        assert_eq!(estimator.seen_bandwidth(), None);
+        estimator.on_delivered(Timestamp::from_millis(850), Bytes(1_448), 16);
+        let seen = estimator.seen_bandwidth().unwrap().bps() / 1000.0;
+        assert!((seen - 463.4).abs() < 0.1, "{seen}");
     }
 
     proptest! {

@@ -38,6 +38,8 @@ pub struct Observation<'a> {
     /// The link has been filled and sizes have been seen: what the observation says is measured,
     /// not assumed.
     pub is_measured: bool,
+    /// Somebody has said what the link carries: what is planned for it needs no reserve.
+    pub is_told: bool,
     /// Of some file at least the size is known or was seen: before, clusters are assumed.
     pub sizes_are_known: bool,
     /// Body bytes received since the run began.

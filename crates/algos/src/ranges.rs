@@ -3,6 +3,7 @@
 //! Every byte is in exactly one state: done, assigned to one stream, or missing.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A half-open range of byte offsets.
 pub type ByteRange = std::ops::Range<u64>;
@@ -147,12 +148,18 @@ impl FileRanges {
     }
 
     /// Gives `stream` a range of its own: a part of the largest gap, such that `sharers` streams
-    /// (this one included) could share the gap evenly; or, without a gap, half of the largest
-    /// remaining range of another stream. No part is made smaller than `floor`. `None` when there
-    /// is nothing to give, or the size is not known.
-    pub fn assign(&mut self, stream: StreamId, sharers: u64, floor: u64) -> Option<Assignment> {
-        let assignment =
-            self.share_of_gap(sharers, floor).or_else(|| self.half_of_largest(floor))?;
+    /// (this one included) could share the gap evenly, and none below `floor`; or, without a gap, half
+    /// of what another stream still has to bring: the one of which `gain` promises most. It is asked
+    /// of each stream and its remaining bytes, and gives `None` where a split is not worth it. `None`
+    /// when there is nothing to give, or the size is not known.
+    pub fn assign(
+        &mut self,
+        stream: StreamId,
+        sharers: u64,
+        floor: u64,
+        gain: impl Fn(StreamId, u64) -> Option<Duration>,
+    ) -> Option<Assignment> {
+        let assignment = self.share_of_gap(sharers, floor).or_else(|| self.half_of_one(gain))?;
         if let Some((victim, end)) = assignment.cut
             && let Some(in_flight) = self.in_flight.get_mut(&victim)
         {
@@ -211,6 +218,11 @@ impl FileRanges {
         self.in_flight.remove(&stream)
     }
 
+    /// Nothing will be in flight any more: gives back the memory for it.
+    pub fn settle(&mut self) {
+        self.in_flight = BTreeMap::new();
+    }
+
     /// Whether `stream` has brought all that it had to.
     pub fn is_finished(&self, stream: StreamId) -> bool {
         self.in_flight.get(&stream).is_some_and(|s| s.remaining() == Some(0))
@@ -250,18 +262,12 @@ impl FileRanges {
         Some(Assignment { range: gap.start..gap.start + share, cut: None })
     }
 
-    fn half_of_largest(&self, floor: u64) -> Option<Assignment> {
-        let (victim, remaining) = self
-            .in_flight
-            .iter()
-            .filter_map(|(id, stream)| Some((*id, stream.remaining()?)))
-            .rev()
-            .max_by_key(|(_, remaining)| *remaining)?;
-        let half = remaining / 2;
-        if half < floor.max(1) {
-            return None;
-        }
-        let end = self.in_flight.get(&victim)?.end?;
+    fn half_of_one(&self, gain: impl Fn(StreamId, u64) -> Option<Duration>) -> Option<Assignment> {
+        let candidates = self.in_flight.iter().rev().filter_map(|(id, stream)| {
+            let remaining = stream.remaining().filter(|remaining| *remaining >= 2)?;
+            Some((gain(*id, remaining)?, *id, remaining / 2, stream.end?))
+        });
+        let (_, victim, half, end) = candidates.max_by_key(|(gain, ..)| *gain)?;
         Some(Assignment { range: end - half..end, cut: Some((victim, end - half)) })
     }
 }
@@ -276,16 +282,21 @@ mod tests {
     const B: StreamId = StreamId(2);
     const C: StreamId = StreamId(3);
 
+    /// Streams are as fast as each other, and a half shall have `floor` bytes.
+    fn above(floor: u64) -> impl Fn(StreamId, u64) -> Option<Duration> {
+        move |_, remaining| (remaining / 2 >= floor).then(|| Duration::from_secs(remaining))
+    }
+
     #[test]
     fn a_probe_is_cut_to_its_share_and_the_rest_is_dealt_evenly() {
         let mut ranges = FileRanges::new(None);
         ranges.start_whole(A);
-        assert!(ranges.assign(B, 1, 10).is_none(), "no size, no second stream");
+        assert!(ranges.assign(B, 1, 10, above(10)).is_none(), "no size, no second stream");
         ranges.set_size(1_000);
         ranges.advance(A, 100);
         assert_eq!(ranges.cut_to_share(A, 3, 10), Some(400));
-        assert_eq!(ranges.assign(B, 2, 10).map(|a| a.range), Some(400..700));
-        assert_eq!(ranges.assign(C, 1, 10).map(|a| a.range), Some(700..1_000));
+        assert_eq!(ranges.assign(B, 2, 10, above(10)).map(|a| a.range), Some(400..700));
+        assert_eq!(ranges.assign(C, 1, 10, above(10)).map(|a| a.range), Some(700..1_000));
         assert!(ranges.gaps().is_empty());
     }
 
@@ -294,16 +305,30 @@ mod tests {
         let mut ranges = FileRanges::new(Some(1_000));
         ranges.start_whole(A);
         ranges.advance(A, 200);
-        let stolen = ranges.assign(B, 1, 100);
+        let stolen = ranges.assign(B, 1, 100, above(100));
         assert_eq!(stolen, Some(Assignment { range: 600..1_000, cut: Some((A, 600)) }));
-        assert_eq!(ranges.assign(C, 1, 300), None, "halves would fall below the floor");
+        assert_eq!(ranges.assign(C, 1, 300, above(300)), None, "halves would fall below the floor");
+    }
+
+    #[test]
+    fn the_stream_is_split_of_which_that_gains_most() {
+        let mut ranges = FileRanges::new(Some(1_000));
+        ranges.start_whole(A);
+        ranges.assign(B, 1, 100, above(100));
+        ranges.advance(A, 400);
+        // A has 100 bytes left and B 500, but A is ten times as slow.
+        let slow = |stream, remaining| {
+            Some(Duration::from_secs(if stream == A { 10 * remaining } else { remaining }))
+        };
+        let stolen = ranges.assign(C, 1, 1, slow);
+        assert_eq!(stolen, Some(Assignment { range: 450..500, cut: Some((A, 450)) }));
     }
 
     #[test]
     fn bytes_past_a_cut_end_do_not_count() {
         let mut ranges = FileRanges::new(Some(100));
         ranges.start_whole(A);
-        ranges.assign(B, 1, 10);
+        ranges.assign(B, 1, 10, above(10));
         assert_eq!(ranges.advance(A, 80), 50);
         assert!(ranges.is_finished(A));
         assert_eq!(ranges.done_bytes(), 50);
@@ -316,7 +341,7 @@ mod tests {
         ranges.advance(A, 30);
         ranges.release(A);
         assert_eq!(ranges.gaps(), vec![30..100]);
-        assert_eq!(ranges.assign(B, 1, 10).map(|a| a.range), Some(30..100));
+        assert_eq!(ranges.assign(B, 1, 10, above(10)).map(|a| a.range), Some(30..100));
     }
 
     #[test]
@@ -368,7 +393,7 @@ mod tests {
             match *operation {
                 Operation::Assign { sharers, floor } => {
                     self.next_stream += 1;
-                    self.ranges.assign(StreamId(self.next_stream), sharers, floor);
+                    self.ranges.assign(StreamId(self.next_stream), sharers, floor, above(floor));
                 }
                 Operation::Advance { which, count } => {
                     let Some(id) = self.nth_stream(which) else { return };

@@ -10,6 +10,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use pelton_core::catalog::{Digest, DigestAlgorithm};
 use pelton_lab::content::VirtualFile;
@@ -20,6 +22,8 @@ const SMALL_FILES: u64 = 20_000;
 const SMALL: u64 = 8 * 1024;
 const LARGE_FILES: u64 = 10;
 const LARGE_MIB: u64 = 1024;
+/// Between looks at a run, of which one of many files is over soon.
+const LOOK: Duration = Duration::from_millis(10);
 /// The second half of a run may need so much more memory than the first, beside what the report says
 /// of each file, and so many descriptors.
 const GROWTH: f64 = 1.15;
@@ -29,7 +33,7 @@ const MORE_DESCRIPTORS: usize = 8;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The process at one moment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Sample {
     resident_kib: u64,
     descriptors: usize,
@@ -76,11 +80,19 @@ fn soak(name: &str, home: &Path, files: &[VirtualFile], numbers: &[&str]) -> Out
         .stdout(Stdio::piped())
         .spawn()?;
     let lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
-    let (mut samples, mut summary) = (Vec::new(), Value::Null);
+    let mut summary = Value::Null;
+    let process = child.id();
+    let looking = thread::spawn(move || {
+        let mut samples = Vec::new();
+        while let Some(sample) = sample(process) {
+            samples.push(sample);
+            thread::sleep(LOOK);
+        }
+        samples
+    });
     for line in lines {
         let event: Value = serde_json::from_str(&line?)?;
         match event["event"].as_str() {
-            Some("progress") => samples.push(sample(child.id())?),
             Some("file") if event["ok"] == true => {
                 fs::remove_file(home.join("out").join(event["name"].as_str().ok_or("no name")?))?;
             }
@@ -92,19 +104,23 @@ fn soak(name: &str, home: &Path, files: &[VirtualFile], numbers: &[&str]) -> Out
     if !child.wait()?.success() || summary["files_done"] != files.len() as u64 {
         return Err(format!("not complete: {summary}").into());
     }
+    let samples = looking.join().map_err(|_| "nobody has looked at it")?;
     judge(name, &samples, &summary)
 }
 
-/// Compares the most of the second half with the most of the first.
+/// Compares the most memory of the second half with the most of the first, and descriptors as they were
+/// half of the time: each connection may have a file open besides, and how many have is chance.
 fn judge(name: &str, samples: &[Sample], summary: &Value) -> Outcome<()> {
     let (first, second) = samples.split_at(samples.len() / 2);
-    let most = |half: &[Sample]| {
-        half.iter().fold(Sample::default(), |most, sample| Sample {
-            resident_kib: most.resident_kib.max(sample.resident_kib),
-            descriptors: most.descriptors.max(sample.descriptors),
-        })
+    let of_half = |half: &[Sample]| {
+        let mut descriptors: Vec<usize> = half.iter().map(|sample| sample.descriptors).collect();
+        descriptors.sort_unstable();
+        Sample {
+            resident_kib: half.iter().map(|sample| sample.resident_kib).max().unwrap_or_default(),
+            descriptors: descriptors.get(half.len() / 2).copied().unwrap_or_default(),
+        }
     };
-    let (first, second) = (most(first), most(second));
+    let (first, second) = (of_half(first), of_half(second));
     println!(
         "{name}: {} files, {} bytes in {:.1} s over {} connections, every digest right",
         summary["files_done"],
@@ -113,7 +129,7 @@ fn judge(name: &str, samples: &[Sample], summary: &Value) -> Outcome<()> {
         summary["connections"]
     );
     println!(
-        "  most resident KiB in the first and second half: {} {}; descriptors: {} {}",
+        "  most resident KiB in the first and second half: {} {}; median of descriptors: {} {}",
         first.resident_kib, second.resident_kib, first.descriptors, second.descriptors
     );
     let files = summary["files"].as_u64().unwrap_or_default() as f64;
@@ -127,10 +143,11 @@ fn judge(name: &str, samples: &[Sample], summary: &Value) -> Outcome<()> {
     Ok(())
 }
 
-fn sample(process: u32) -> Outcome<Sample> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+/// Nothing where it has ended.
+fn sample(process: u32) -> Option<Sample> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let resident = resident.and_then(|rest| rest.split_whitespace().next()).ok_or("no VmRSS")?;
-    let descriptors = fs::read_dir(format!("/proc/{process}/fd"))?.count();
-    Ok(Sample { resident_kib: resident.parse()?, descriptors })
+    let resident_kib = resident?.split_whitespace().next()?.parse().ok()?;
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.count();
+    Some(Sample { resident_kib, descriptors })
 }

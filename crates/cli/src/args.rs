@@ -220,6 +220,24 @@ pub(crate) struct TuningArgs {
     /// evenly.
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub(crate) limit_rate: Option<BitRate>,
+    /// Those of each origin come no faster than RATE, below --limit-rate.
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub(crate) limit_rate_per_origin: Option<BitRate>,
+    /// Remember in FILE what servers bear, and start from what is there; without `=FILE`, in
+    /// `$XDG_CACHE_HOME/pelton/origins`.
+    ///
+    /// Remembered for each scheme, host and port: how many connections it bears, round-trip time,
+    /// bandwidth. They are measured again; --bandwidth and --rtt count for more.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(value_hint = ValueHint::FilePath)]
+    #[expect(clippy::option_option, reason = "clap's form of a flag whose value may be missing")]
+    pub(crate) origin_memory: Option<Option<PathBuf>>,
+    /// Buffers and windows of connections hold no more than SIZE together; K, M and G are powers of 1024.
+    ///
+    /// It bounds how many connections there are and how much each may have under way. Less than 1M
+    /// counts as 1M. Outside of it: about 2 KiB for each file of the list, and the program itself.
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = values::size)]
+    pub(crate) memory_limit: Bytes,
     /// The link's bandwidth, if you know it: a hint in bit/s, e.g. `50M` or `1G`.
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub(crate) bandwidth: Option<BitRate>,

@@ -1,13 +1,16 @@
 //! Which meter and which radio are meant, and what they are for a run.
 
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
+use pelton_algos::units::Bytes;
 use pelton_core::{ClientBuilder, Error, ErrorKind, Result};
 use pelton_power::device::Device;
 use pelton_power::meters::Scpi;
+use pelton_power::radio::LastTraffic;
 use pelton_power::{
-    Choice, MeterError, Modelled, ModelledConfig, NetworkEnergyModel, PowerMeter, Radio, Sysfs,
-    auto,
+    Choice, Interface, MeterError, Modelled, ModelledConfig, NetworkEnergyModel, PowerMeter, Radio,
+    Sysfs, Traffic, auto,
 };
 
 use crate::args::EnergyArgs;
@@ -27,7 +30,7 @@ pub(crate) enum MeterName {
 
 /// What shells suggest for `--power-meter`.
 pub(crate) const METERS: &[&str] =
-    &["auto", "none", "rapl", "battery", "hwmon", "scpi:HOST:PORT", "model"];
+    &["auto", "none", "rapl", "battery", "hwmon", "scpi:HOST:PORT", "scpi:DEVICE", "model"];
 
 /// What shells suggest for `--radio`.
 pub(crate) const RADIOS: [&str; Radio::ALL.len()] = {
@@ -52,10 +55,13 @@ impl FromStr for MeterName {
             "hwmon" => Self::Hwmon,
             "model" => Self::Model,
             _ => match text.strip_prefix("scpi:") {
-                Some(address) if address.contains(':') => Self::Scpi(address.to_owned()),
+                Some(address) if address.contains(':') || address.starts_with('/') => {
+                    Self::Scpi(address.to_owned())
+                }
                 _ => {
-                    return Err("choose auto, none, rapl, battery, hwmon, scpi:HOST:PORT or model"
-                        .to_owned());
+                    let known =
+                        "auto, none, rapl, battery, hwmon, scpi:HOST:PORT, scpi:DEVICE or model";
+                    return Err(format!("choose {known}"));
                 }
             },
         })
@@ -97,9 +103,61 @@ pub(crate) fn model(radio: Option<&RadioName>) -> ModelledConfig {
     ModelledConfig { radio: known.profile(), ..ModelledConfig::default() }
 }
 
-/// `builder` with the meter and the model that were asked for.
-pub(crate) fn apply(builder: ClientBuilder, args: &EnergyArgs) -> Result<ClientBuilder> {
-    let config = model(args.radio.as_ref());
+/// A plan that nothing waits for may watch this long what others move.
+const WATCH: Duration = Duration::from_millis(250);
+
+/// What others move over the default route's interface from now on, until the first packet of one's own.
+#[derive(Debug)]
+pub(crate) struct Others {
+    interface: Interface,
+    since: Instant,
+}
+
+impl Others {
+    /// `None` where no counter can be read.
+    pub(crate) fn watch() -> Option<Self> {
+        let interface =
+            Interface::open(&Sysfs::default().interfaces(), &route::interface()?).ok()?;
+        Some(Self { interface, since: Instant::now() })
+    }
+
+    /// What has moved, with which the radio of `config` is found. A dry run watches for as long as that
+    /// radio stays fully awake without traffic; a transfer waits for nothing.
+    fn seen(mut self, config: &ModelledConfig, dry_run: bool) -> Option<LastTraffic> {
+        let inactivity = config.radio.as_ref()?.tail.first()?.duration;
+        let mut watched = self.since.elapsed();
+        if dry_run {
+            let enough = inactivity.min(WATCH);
+            std::thread::sleep(enough.saturating_sub(watched));
+            // By what a sleep lasts too long, the radio is not found asleep.
+            watched = watched.max(enough);
+        }
+        let moved = self.interface.traffic().ok()?;
+        LastTraffic::of_others(&moved, &Traffic::default(), watched).or_else(Self::over_tcp)
+    }
+
+    /// What other connections of this machine did before it was watched.
+    #[cfg(target_os = "linux")]
+    fn over_tcp() -> Option<LastTraffic> {
+        let quiet = pelton_power::tcp_quiet()?;
+        Some(LastTraffic { quiet, bytes: Bytes::ZERO })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    const fn over_tcp() -> Option<LastTraffic> {
+        None
+    }
+}
+
+/// `builder` with the meter and the model that were asked for, for a radio that may be awake already.
+pub(crate) fn apply(
+    builder: ClientBuilder,
+    args: &EnergyArgs,
+    others: Option<Others>,
+    dry_run: bool,
+) -> Result<ClientBuilder> {
+    let mut config = model(args.radio.as_ref());
+    config.last_traffic = others.and_then(|others| others.seen(&config, dry_run));
     let builder = builder.energy_model(NetworkEnergyModel::new(config.clone()));
     let sysfs = Sysfs::default();
     Ok(match &args.power_meter {
@@ -139,6 +197,8 @@ mod tests {
     fn meters_are_named() {
         assert_eq!("rapl".parse(), Ok(MeterName::Rapl));
         assert_eq!("scpi:wt210:10001".parse(), Ok(MeterName::Scpi("wt210:10001".to_owned())));
+        let serial = MeterName::Scpi("/dev/ttyUSB0".to_owned());
+        assert_eq!("scpi:/dev/ttyUSB0".parse(), Ok(serial));
         for wrong in ["scpi:", "scpi:host", "sun", ""] {
             let error = wrong.parse::<MeterName>().unwrap_err();
             assert!(error.contains("scpi:HOST:PORT"), "{wrong}: {error}");

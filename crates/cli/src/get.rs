@@ -108,14 +108,16 @@ impl<'a> ReportFile<'a> {
 }
 
 fn download(args: &GetArgs) -> Result<Download> {
+    let others = energy::Others::watch();
     let builder = Client::builder()
         .connector(Arc::new(resolve::connector(&args.http, &args.retry)))
         .http(resolve::http(&args.http, &args.retry)?)
         .engine(resolve::engine(&args.tuning, &args.retry, &args.target));
     let builder = resolve::policy(builder, &args.tuning);
-    let client = energy::apply(builder, &args.energy)?.build()?;
+    let builder = resolve::origin_memory(builder, &args.tuning)?;
     let walk = resolve::walk(&args.walk)?;
     let inputs = resolve::inputs(&args.inputs)?;
+    let client = energy::apply(builder, &args.energy, others, args.run.dry_run)?.build()?;
     let target = &args.target;
     let download = match (&target.out, &target.checksum) {
         (None, None) => client.download(inputs).into_dir(&target.dir),

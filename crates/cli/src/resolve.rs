@@ -213,6 +213,8 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, target: &TargetArgs
             max_connections: tuning.max_total_connections.get(),
             split_floor: tuning.min_split_size,
             max_rate: tuning.limit_rate,
+            max_rate_per_origin: tuning.limit_rate_per_origin,
+            max_memory: tuning.memory_limit,
         },
         link: LinkConfig {
             bandwidth_hint: tuning.bandwidth,
@@ -234,6 +236,25 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, target: &TargetArgs
         seed: RandomState::new().build_hasher().finish(),
         ..EngineConfig::default()
     }
+}
+
+/// `builder` with the origin memory that was asked for.
+pub(crate) fn origin_memory(builder: ClientBuilder, tuning: &TuningArgs) -> Result<ClientBuilder> {
+    let path = match &tuning.origin_memory {
+        None => return Ok(builder),
+        Some(Some(path)) => path.clone(),
+        Some(None) => cache_directory()?.join("pelton").join("origins"),
+    };
+    Ok(builder.origin_memory(path))
+}
+
+/// XDG Base Directory Specification: a relative path is ignored.
+fn cache_directory() -> Result<PathBuf> {
+    let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let of_home = || Some(std::env::home_dir()?.join(".cache"));
+    named.filter(|path| path.is_absolute()).or_else(of_home).ok_or_else(|| {
+        usage("--origin-memory: there is no home directory; use --origin-memory=FILE")
+    })
 }
 
 /// `builder` with the policy that was asked for.

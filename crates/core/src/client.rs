@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton_algos::units::Joules;
+use pelton_algos::units::{BitRate, Joules};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use url::Url;
@@ -21,7 +21,7 @@ use builder::Settings;
 use crate::catalog::{FileSpec, WalkOptions};
 use crate::connection::Http;
 use crate::driver::{Driver, Mailbox};
-use crate::engine::{Engine, Event};
+use crate::engine::Event;
 use crate::events::{FileReport, Summary};
 use crate::job::{Command, Job};
 use crate::report::{self, Recorder};
@@ -77,6 +77,13 @@ impl Client {
     /// A client with other settings than the defaults.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
+    }
+
+    /// From now on the bodies of all downloads of this client and its clones come no faster than `rate`
+    /// together, however many there are; `None` is no limit. Their files share it evenly. What each
+    /// download may take besides is in [`UserLimits`](crate::engine::UserLimits).
+    pub fn set_max_rate(&self, rate: Option<BitRate>) {
+        self.settings.rate.set_rate(rate);
     }
 
     /// A download of `inputs` into the current directory, to be started with
@@ -225,8 +232,7 @@ impl Download {
         let http = self.http(&mailbox)?;
         let catalog = self.look(&http).await?;
         let exit_code = catalog.exit_code();
-        let mut engine =
-            Engine::new(settings.engine, (settings.policy)()).with_energy_model((settings.model)());
+        let mut engine = settings.engine(settings.engine, &catalog.files);
         // Who names an RTT asks about that link, not about the one to this server.
         let named = settings.engine.link.rtt_hint.is_some();
         let mailbox = if named { Rc::default() } else { mailbox };
@@ -251,7 +257,12 @@ impl Download {
     fn http(&self, mailbox: &Rc<Mailbox>) -> Result<Http> {
         let mailbox = Rc::clone(mailbox);
         let observer = Rc::new(move |event| mailbox.put_connection_event(&event));
-        Http::new(self.settings.http.clone(), Arc::clone(&self.settings.connector), observer)
+        let connector = Arc::clone(&self.settings.connector);
+        let above = Arc::clone(&self.settings.rate);
+        let http = Http::below(above, self.settings.http.clone(), connector, observer)?;
+        let limits = self.settings.engine.limits;
+        http.set_memory(limits.max_memory, limits.max_connections);
+        Ok(http)
     }
 
     async fn run(
@@ -291,12 +302,13 @@ impl Download {
             config.disk_patience = Duration::ZERO;
         }
         let metering = (self.settings.meter)();
-        let engine = Engine::new(config, (self.settings.policy)())
-            .with_energy_model((self.settings.model)());
+        let engine = self.settings.engine(config, &found.files);
+        let origins = self.settings.origins.clone();
         // Nobody may be listening.
         let tell = Box::new(move |event| drop(events.send(event)));
         let recorder = Recorder::new(metering.label().to_owned(), tell);
-        let driver = Driver { engine, http, sink, metering, recorder, mailbox, commands, started };
+        let driver =
+            Driver { engine, origins, http, sink, metering, recorder, mailbox, commands, started };
         Ok(driver.run(found, early).await)
     }
 }

@@ -1,15 +1,16 @@
 //! The one loop that turns the world into events and actions into the world.
 
 mod mailbox;
+mod outputs;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::{Bytes, Joules};
+use pelton_algos::units::{BitRate, Bytes, Joules};
 use pelton_power::{CpuClock, ProcessCpu, Traffic};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -17,18 +18,19 @@ use tokio::time::Instant;
 
 pub(crate) use mailbox::Mailbox;
 
+use crate::ErrorKind;
 use crate::catalog::{FileSpec, Walked};
-use crate::connection::Http;
-use crate::engine::{Action, Engine, Event, Existing, Fetch, FileId, Opened};
+use crate::connection::{ConnectionId, Http};
+use crate::engine::{Action, Engine, Event, Fetch, FileId};
 use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
 use crate::job::Command;
 use crate::metering::Metering;
+use crate::origins::OriginMemory;
 use crate::report::{Ending, Gauges, Recorder, Report, throughput, throughput_per_joule};
-use crate::sink::{self, Damage, Output, Sink};
-use crate::{Error, ErrorKind, Result};
+use crate::sink::{self, Sink};
 
-/// How often the meter is read while a policy may search by it.
+/// How often the meter is read while a policy may search by it, and the client's limit is looked at.
 const METER_INTERVAL: Duration = Duration::from_millis(100);
 /// Progress at most four times a second.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
@@ -36,11 +38,14 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 struct StreamTask {
     abort: AbortHandle,
     end: Rc<Cell<u64>>,
+    /// The connection that bears it.
+    over: Rc<Cell<Option<ConnectionId>>>,
 }
 
 /// Everything that a run holds.
 pub(crate) struct Driver {
     pub(crate) engine: Engine,
+    pub(crate) origins: Option<OriginMemory>,
     pub(crate) http: Http,
     pub(crate) sink: Box<dyn Sink>,
     pub(crate) metering: Metering,
@@ -48,23 +53,6 @@ pub(crate) struct Driver {
     pub(crate) mailbox: Rc<Mailbox>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) started: Instant,
-}
-
-/// What became of a file that is to be finished.
-enum Checked {
-    Finished(Result<()>),
-    Damaged(Box<dyn Output>, Damage),
-}
-
-fn check_and_finish(mut output: Box<dyn Output>, modified: Option<SystemTime>) -> Checked {
-    match output.verify() {
-        Ok(None) => Checked::Finished(output.finish(modified)),
-        Ok(Some(damage)) => Checked::Damaged(output, damage),
-        Err(error) => {
-            output.abandon(None);
-            Checked::Finished(Err(error))
-        }
-    }
 }
 
 /// The loop's own state.
@@ -77,9 +65,11 @@ struct Run {
     cpu_at_start: Duration,
     cancelled: bool,
     over: bool,
+    /// The limit that all runs of the client share, as last seen, and whether it held this run.
+    above: (Option<BitRate>, bool),
 }
 
-type Served = (FileId, crate::connection::ConnectionId, crate::connection::Protocol);
+type Served = (FileId, ConnectionId, crate::connection::Protocol);
 
 impl Driver {
     /// Downloads what was `found` to the end. `early` commands came while it was looked for.
@@ -93,9 +83,11 @@ impl Driver {
             cpu,
             cancelled: false,
             over: false,
+            above: (None, false),
             driver: self,
         };
-        run.driver.http.set_rate(run.driver.engine.user_limits().max_rate);
+        run.obey_limits();
+        run.look_above();
         run.read_meter();
         for command in early {
             run.obey(Some(command));
@@ -142,6 +134,7 @@ impl Run {
                 self.handle(Event::Timeout);
             }
             if now >= meter_due {
+                self.look_above();
                 self.read_meter();
                 meter_due = now + METER_INTERVAL;
             }
@@ -152,6 +145,13 @@ impl Run {
         }
     }
 
+    /// What of the limits binds connections.
+    fn obey_limits(&self) {
+        let limits = self.driver.engine.user_limits();
+        self.driver.http.set_rates(limits.max_rate, limits.max_rate_per_origin);
+        self.driver.http.set_memory(limits.max_memory, limits.max_connections);
+    }
+
     /// A caller that is gone wants nothing more.
     fn obey(&mut self, command: Option<Command>) {
         match command {
@@ -159,8 +159,8 @@ impl Run {
             Some(Command::Resume) => self.handle(Event::Resume),
             Some(Command::SetLimits(limits)) => {
                 let limits = sink::bounded(limits, &*self.driver.sink);
-                self.driver.http.set_rate(limits.max_rate);
                 self.handle(Event::SetLimits(limits));
+                self.obey_limits();
             }
             Some(Command::Cancel) | None => {
                 self.cancelled = true;
@@ -210,9 +210,12 @@ impl Run {
                     task.end.set(end);
                 }
             }
-            Action::Abort { stream } => {
+            Action::Abort { stream, crawled } => {
                 if let Some(task) = self.tasks.remove(&stream) {
                     task.abort.abort();
+                    if let Some(connection) = task.over.get().filter(|_| crawled) {
+                        self.driver.http.shun(connection);
+                    }
                 }
             }
             Action::Restart { file, bytes, reason } => {
@@ -265,56 +268,18 @@ impl Run {
         }
     }
 
-    fn open(&mut self, now: Timestamp, file: FileId) {
-        self.driver.recorder.file_started(now, file, &self.driver.engine);
-        let (opened, output) = self.driver.sink.open(self.driver.engine.spec(file));
-        if let Opened::Part(part) = &opened {
-            let bytes = part.done.iter().map(|range| range.end - range.start).sum();
-            self.driver.recorder.resumed(file, bytes);
-        }
-        let is_verifiable = self.driver.engine.spec(file).is_verifiable();
-        match opened {
-            Opened::Existing(existing) if is_verifiable => self.verify(file, existing, output),
-            opened => {
-                self.outputs.insert(file, Rc::new(RefCell::new(Some(output))));
-                self.driver.mailbox.put(Event::Opened { file, opened });
-            }
-        }
-    }
-
-    /// Looks on a thread of its own whether what is there has the digest that was promised.
-    fn verify(&mut self, file: FileId, existing: Existing, output: Box<dyn Output>) {
-        let shared: SharedOutput = Rc::default();
-        self.outputs.insert(file, Rc::clone(&shared));
-        let mailbox = Rc::clone(&self.driver.mailbox);
-        tokio::task::spawn_local(async move {
-            let verified = tokio::task::spawn_blocking(move || (output.verify_existing(), output));
-            let opened = match verified.await {
-                Ok((Ok(is_same), output)) => {
-                    *shared.borrow_mut() = Some(output);
-                    let size = existing.size;
-                    if is_same { Opened::Verified { size } } else { Opened::Existing(existing) }
-                }
-                Ok((Err(error), _)) => Opened::Failed(error.into()),
-                Err(error) => {
-                    let failed = Error::new(ErrorKind::Internal, "a digest was not made");
-                    Opened::Failed(failed.with_source(error).into())
-                }
-            };
-            mailbox.put(Event::Opened { file, opened });
-        });
-    }
-
     fn fetch(&mut self, fetch: Fetch) {
         let file = fetch.file;
         let Some(output) = self.outputs.get(&file) else { return };
         let end = Rc::new(Cell::new(fetch.range.as_ref().map_or(u64::MAX, |range| range.end)));
+        let over = Rc::<Cell<_>>::default();
         let mailbox = Rc::clone(&self.driver.mailbox);
         let served = Rc::clone(&self.served);
         let context = fetch::Context {
             http: self.driver.http.clone(),
             output: Rc::clone(output),
             end: Rc::clone(&end),
+            over: Rc::clone(&over),
             home: self.driver.engine.spec(file).url.clone(),
             headers: fetch::headers(self.driver.engine.spec(file)),
             tell: Rc::new(move |event| mailbox.put(event)),
@@ -327,44 +292,7 @@ impl Run {
             let result = fetch::run(&context, &fetch).await;
             (context.tell)(Event::Ended { stream, result });
         });
-        self.tasks.insert(stream, StreamTask { abort: task.abort_handle(), end });
-    }
-
-    fn finish(&mut self, file: FileId, modified: Option<SystemTime>) {
-        let mailbox = Rc::clone(&self.driver.mailbox);
-        let shared = self.outputs.get(&file).map(Rc::clone).unwrap_or_default();
-        let Some(output) = shared.borrow_mut().take() else {
-            let error = Error::new(ErrorKind::Internal, "a file was finished twice");
-            mailbox.put(Event::Finished { file, result: Err(error.into()) });
-            return;
-        };
-        let tell = move |checked: Checked| {
-            mailbox.put(match checked {
-                Checked::Finished(result) => {
-                    Event::Finished { file, result: result.map_err(Into::into) }
-                }
-                Checked::Damaged(output, Damage { ranges, failure }) => {
-                    *shared.borrow_mut() = Some(output);
-                    Event::Damaged { file, ranges, failure: failure.into() }
-                }
-            });
-        };
-        if !output.finish_takes_long() {
-            tell(check_and_finish(output, modified));
-            return;
-        }
-        tokio::task::spawn_local(async move {
-            let checked = tokio::task::spawn_blocking(move || check_and_finish(output, modified));
-            tell(checked.await.unwrap_or_else(|panic| {
-                let error = Error::new(ErrorKind::Internal, "verifying a file failed");
-                Checked::Finished(Err(error.with_source(panic)))
-            }));
-        });
-    }
-
-    fn take_output(&mut self, file: FileId) -> Option<Box<dyn crate::sink::Output>> {
-        let output = self.outputs.remove(&file)?;
-        output.borrow_mut().take()
+        self.tasks.insert(stream, StreamTask { abort: task.abort_handle(), end, over });
     }
 
     fn traffic(&self) -> Traffic {
@@ -375,6 +303,15 @@ impl Run {
             connections_opened: counters.opened,
             connections_open: counters.open_now as u32,
             counted: counters.counted,
+        }
+    }
+
+    /// What the limit that all runs of the client share means for this one.
+    fn look_above(&mut self) {
+        let (rate, holds) = self.driver.http.look_above();
+        if self.above != (rate, holds) {
+            self.above = (rate, holds);
+            self.handle(Event::ClientRate { rate, holds });
         }
     }
 
@@ -402,6 +339,9 @@ impl Run {
     }
 
     fn report(mut self) -> Report {
+        if let Some(memory) = &self.driver.origins {
+            memory.learn(self.driver.engine.learnt());
+        }
         let (now, traffic) = (self.now(), self.traffic());
         self.driver.metering.finish(now, &traffic);
         let totals = self.driver.engine.totals();

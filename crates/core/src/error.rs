@@ -26,8 +26,6 @@ pub enum ErrorKind {
     ShortBody,
     /// The peer broke HTTP: a malformed response or a Content-Range that was not asked for. Retried.
     Protocol,
-    /// The server's file is another one than the one whose part is kept. Restarted by the engine.
-    Changed,
     /// What is there can't be continued.
     CannotResume,
     /// The file system is full, or the quota is used up. Not retried.
@@ -67,7 +65,6 @@ impl ErrorKind {
                 | Self::Reset
                 | Self::ShortBody
                 | Self::Protocol
-                | Self::Changed
                 | Self::ServerError
                 | Self::Overloaded
         )
@@ -90,7 +87,7 @@ impl ErrorKind {
             | Self::Reset
             | Self::ShortBody
             | Self::Protocol => 6,
-            Self::Changed | Self::CannotResume => 8,
+            Self::CannotResume => 8,
             Self::DiskFull => 9,
             Self::Exists => 13,
             Self::FileIo => 17,
@@ -115,7 +112,6 @@ impl ErrorKind {
             Self::Reset => "reset",
             Self::ShortBody => "short_body",
             Self::Protocol => "protocol",
-            Self::Changed => "changed",
             Self::CannotResume => "cannot_resume",
             Self::DiskFull => "disk_full",
             Self::Exists => "exists",

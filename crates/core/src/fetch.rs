@@ -29,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) output: SharedOutput,
     /// Where the stream stops (excluded); `u64::MAX` while nothing says so. The driver moves it.
     pub(crate) end: Rc<Cell<u64>>,
+    /// The connection that bears the stream, as soon as it has one.
+    pub(crate) over: Rc<Cell<Option<ConnectionId>>>,
     /// The file's URL as the list has it: redirects may have led elsewhere since.
     pub(crate) home: Url,
     /// Headers of this file alone.
@@ -54,7 +56,8 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     {
         return Ok(Outcome::NotModified);
     }
-    let mut response = context.http.get(&request).await?;
+    let over = |connection| context.over.set(Some(connection));
+    let mut response = context.http.get_over(&request, &over).await?;
     context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
     (context.served_by)(response.connection, response.protocol);
     let (head, body_ends) = match judge(fetch, &response)? {
@@ -82,9 +85,8 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     loop {
         let end = || context.end.get().min(body_ends.unwrap_or(u64::MAX));
         let left = || end().saturating_sub(position);
-        let room = || if has_file { left() } else { 0 };
         let keep = |piece: Piece<'_>| keep(context, position, left(), piece);
-        let Some(kept) = response.piece_or_pipe(room, keep).await? else { break };
+        let Some(kept) = response.piece_or_pipe(left, has_file, keep).await? else { break };
         let kept = kept?;
         if kept > 0 {
             position += kept;

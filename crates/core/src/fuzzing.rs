@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::engine::Resumable;
 use crate::fetch::{digests, fields};
-use crate::{catalog, connection, journal};
+use crate::{catalog, connection, journal, origins};
 
 /// Start, end (excluded) and total of a `Content-Range`.
 pub fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
@@ -40,6 +40,17 @@ pub fn http1_head(bytes: &[u8]) {
 /// What a journal is trusted for.
 pub fn journal(bytes: &[u8]) -> Option<Resumable> {
     journal::trusted(bytes, Some("boot"))
+}
+
+/// What an origin memory says of how many origins.
+pub fn origin_memory(bytes: &[u8]) -> usize {
+    let now = Duration::from_secs(1_800_000_000);
+    let found = origins::record::read(bytes, now);
+    assert_eq!(
+        origins::record::read(origins::record::written(&found).as_bytes(), now).len(),
+        found.len().min(1_000)
+    );
+    found.len()
 }
 
 /// Panics for a name that is not safe to join to a directory.

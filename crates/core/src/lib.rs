@@ -27,6 +27,7 @@ pub mod fuzzing;
 mod job;
 mod journal;
 mod metering;
+mod origins;
 mod report;
 pub mod sink;
 mod source;

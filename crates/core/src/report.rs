@@ -1,21 +1,27 @@
 //! What a run did: per file, per decision, with joules and their source.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod costs;
+mod plan;
+
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use pelton_algos::cluster::{Cluster, SizeClass};
 use pelton_algos::policy::Decision;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 use serde::Serialize;
 
+pub(crate) use plan::plan;
+
+use costs::Costs;
+use plan::allocations;
+
 use crate::catalog::FileSpec;
 use crate::connection::{ConnectionId, Protocol, shown};
-use crate::engine::{ClusterUse, Engine, Failure, FileId};
+use crate::engine::{Engine, Failure, FileId};
 use crate::events::{
-    ActiveFile, AllocationReport, ClusterCost, ClusterReport, DecisionMade, ErrorReport,
-    FileReport, FileRestart, FileStart, LinkReport, Plan, Progress, RunEvent, SCHEMA, Summary,
-    Waiting,
+    ActiveFile, DecisionMade, ErrorReport, FileReport, FileRestart, FileStart, Plan, Progress,
+    RunEvent, Summary, Waiting,
 };
 use crate::sink::Space;
 use crate::{Error, ErrorKind};
@@ -102,6 +108,10 @@ impl Recorder {
     }
 
     pub(crate) fn file_started(&mut self, now: Timestamp, file: FileId, engine: &Engine) {
+        if self.notes.contains_key(&file) {
+            // It is opened again: the disk was full.
+            return;
+        }
         let spec = engine.spec(file);
         self.notes.insert(file, FileNotes { started: now, ..FileNotes::default() });
         let start =
@@ -341,63 +351,6 @@ fn naming(url: &str, failure: Failure) -> Failure {
     Failure { message: format!("{url}: {}", failure.message), ..failure }
 }
 
-/// What each size class took.
-#[derive(Debug, Default)]
-struct Costs {
-    by_class: BTreeMap<SizeClass, Cost>,
-}
-
-#[derive(Debug)]
-struct Cost {
-    files: u64,
-    bytes: Bytes,
-    from: Timestamp,
-    until: Timestamp,
-    energy: Option<Joules>,
-}
-
-impl Costs {
-    fn add(
-        &mut self,
-        class: SizeClass,
-        from: Timestamp,
-        until: Timestamp,
-        bytes: Bytes,
-        energy: Option<Joules>,
-    ) {
-        let nothing = Cost { files: 0, bytes: Bytes::ZERO, from, until, energy: None };
-        let cost = self.by_class.entry(class).or_insert(nothing);
-        cost.files += 1;
-        cost.bytes += bytes;
-        cost.from = cost.from.min(from);
-        cost.until = cost.until.max(until);
-        cost.energy = energy.map(|energy| energy + cost.energy.unwrap_or_default()).or(cost.energy);
-    }
-
-    /// The classes, where the run has drawn `total` joules in all.
-    fn clusters(&self, total: Option<f64>) -> Vec<ClusterCost> {
-        let dealt: f64 = self.by_class.values().filter_map(|c| c.energy).map(Joules::get).sum();
-        let rest = total.map_or(0.0, |total| (total - dealt).max(0.0));
-        let bytes: Bytes = self.by_class.values().map(|cost| cost.bytes).sum();
-        let of_class = |(class, cost): (&SizeClass, &Cost)| {
-            let share =
-                if bytes == Bytes::ZERO { 0.0 } else { cost.bytes.as_f64() / bytes.as_f64() };
-            let energy = cost.energy.map(|energy| energy + Joules::new(rest * share));
-            let took = cost.until - cost.from;
-            ClusterCost {
-                cluster: class.name().to_owned(),
-                files: cost.files,
-                bytes: cost.bytes.0,
-                seconds: took.as_secs_f64(),
-                energy_j: energy.map(Joules::get),
-                throughput_per_joule: energy
-                    .and_then(|energy| throughput_per_joule(cost.bytes, took, energy)),
-            }
-        };
-        self.by_class.iter().map(of_class).collect()
-    }
-}
-
 /// Equation 1 of papers/001; nothing where nothing was drawn.
 pub(crate) fn throughput_per_joule(bytes: Bytes, time: Duration, energy: Joules) -> Option<f64> {
     (energy > Joules::ZERO).then(|| throughput(bytes, time) / energy.get())
@@ -408,57 +361,6 @@ pub(crate) enum Ending {
     Complete { bytes: u64 },
     Kept { bytes: u64 },
     GivenUp { bytes: u64, failure: Failure },
-}
-
-/// What would be done, as the engine sees it now.
-pub(crate) fn plan(engine: &Engine, decision: &Decision, energy_source: &str) -> Plan {
-    let totals = engine.totals();
-    let link = engine.link();
-    Plan {
-        schema: SCHEMA,
-        policy: engine.policy_name().to_owned(),
-        files: totals.files,
-        files_of_unknown_size: engine.files_of_unknown_size(),
-        bytes: totals.expected.0,
-        link: LinkReport {
-            rtt_s: link.rtt.as_secs_f64(),
-            bandwidth_bps: link.bandwidth.bps(),
-            bdp_bytes: link.bdp().0,
-            stream_window_bytes: link.stream_window.0,
-        },
-        clusters: engine.clusters().iter().map(cluster_report).collect(),
-        parameters: allocations(decision, engine),
-        wanted_connections: decision.wanted_connections,
-        reason: decision.reason.clone(),
-        energy_source: energy_source.to_owned(),
-    }
-}
-
-fn cluster_report(cluster: &Cluster) -> ClusterReport {
-    ClusterReport {
-        cluster: cluster.classes.to_string(),
-        files: cluster.files,
-        bytes: cluster.bytes.0,
-        mean_size_bytes: cluster.mean_size.0,
-    }
-}
-
-fn allocations(decision: &Decision, engine: &Engine) -> Vec<AllocationReport> {
-    let usage = engine.usage();
-    let used = |classes| usage.iter().find(|u: &&ClusterUse| u.classes == classes);
-    let spare = decision.spare_streams(&engine.clusters(), &engine.limits());
-    let allocations = decision.allocations.iter().zip(spare);
-    allocations
-        .map(|(allocation, spare_streams)| AllocationReport {
-            cluster: allocation.classes.to_string(),
-            pipelining: allocation.parameters.pipelining,
-            parallelism: allocation.parameters.parallelism,
-            concurrency: allocation.parameters.concurrency,
-            spare_streams,
-            active_files: used(allocation.classes).map_or(0, |u| u.files),
-            active_streams: used(allocation.classes).map_or(0, |u| u.streams),
-        })
-        .collect()
 }
 
 pub(crate) fn seconds(now: Timestamp) -> f64 {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use directory::{Allocation, DirectoryOptions, DirectorySink};
-pub(crate) use files::not_followed;
+pub(crate) use files::{is_at, not_followed};
 pub use stream::StreamSink;
 
 use pelton_algos::ranges::ByteRange;

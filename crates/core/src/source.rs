@@ -10,15 +10,13 @@ use futures_util::StreamExt;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
 use pelton_algos::limits::{Jitter, RetryConfig};
+use pelton_algos::units::Bytes;
 use url::Url;
 
 use crate::catalog::{self, FileSpec, ListingPage, WalkOptions, Walked};
 use crate::client::Input;
 use crate::connection::{GetRequest, Http, Origin, shown, shown_text};
 use crate::{Error, ErrorKind, Result, fetch};
-
-/// Listings above this are not read further: a page for people is never that long.
-const LONGEST_LISTING: usize = 64 * 1024 * 1024;
 
 /// HEAD requests in flight while sizes are asked for.
 const SIZE_REQUESTS: usize = 16;
@@ -62,7 +60,11 @@ impl Reader<'_> {
         if url.path().ends_with('/') {
             let jitter = RefCell::new(Jitter::new(0));
             let root = url.clone();
-            match catalog::walk(url, walk, async |page| self.page(page, &jitter).await).await {
+            match catalog::walk(url, walk, async |page| {
+                self.page(GetRequest::new(page), &jitter).await
+            })
+            .await
+            {
                 Ok(listed) => found.append(listed),
                 Err(error) => found.failed.push((root, error)),
             }
@@ -72,8 +74,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    async fn page(&self, url: Url, jitter: &RefCell<Jitter>) -> Result<ListingPage> {
-        self.patiently(self.retry.attempts, jitter, async || self.try_page(&url).await).await
+    async fn page(&self, request: GetRequest, jitter: &RefCell<Jitter>) -> Result<ListingPage> {
+        self.patiently(self.retry.attempts, jitter, async || self.try_page(&request).await).await
     }
 
     /// Asks until there is an answer, or no point in asking again.
@@ -102,26 +104,25 @@ impl Reader<'_> {
         }
     }
 
-    async fn try_page(&self, url: &Url) -> Result<ListingPage> {
-        let request = GetRequest::new(url.clone());
-        let mut response = self.in_time(url, self.http.get(&request)).await?;
+    async fn try_page(&self, request: &GetRequest) -> Result<ListingPage> {
+        let url = &request.url;
+        let mut response = self.in_time(url, self.http.get(request)).await?;
         if !response.status.is_success() {
             return Err(fetch::status_error(url, response.status, &response.headers));
         }
         let content_type =
             response.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(str::to_owned);
-        let mut body = Vec::new();
+        let mut page = self.http.page();
         loop {
-            let piece = response.piece(|bytes| body.extend_from_slice(bytes));
-            if self.in_time(url, piece).await?.is_none() {
-                break;
-            }
-            if body.len() > LONGEST_LISTING {
-                let message = format!("{}: longer than any directory listing", shown(url));
-                return Err(Error::new(ErrorKind::Listing, message));
+            let piece = response.piece(|bytes| page.append(bytes));
+            match self.in_time(url, piece).await? {
+                None => break,
+                Some(true) => {}
+                Some(false) => return Err(too_long(url, page.as_ref().len())),
             }
         }
-        Ok(ListingPage { url: response.final_url.clone(), content_type, body: body.into() })
+        let body = bytes::Bytes::from_owner(page);
+        Ok(ListingPage { url: response.final_url.clone(), content_type, body })
     }
 
     /// Asks for the size of each file that nothing states exactly. What can't be had is apart.
@@ -208,6 +209,16 @@ impl Reader<'_> {
             Err(Error::new(ErrorKind::Timeout, message))
         })
     }
+}
+
+fn too_long(url: &Url, length: usize) -> Error {
+    let message = format!(
+        "{}: more than {}, with what else is read, has no room in memory; if it is a listing, raise \
+         --memory-limit",
+        shown(url),
+        Bytes(length as u64)
+    );
+    Error::new(ErrorKind::Listing, message)
 }
 
 /// Why listings that could be read hold nothing to fetch, unless they are just empty.

@@ -112,9 +112,9 @@ enum pelton_code
      */
     PELTON_CODE_PROTOCOL = 8,
     /**
-     * The server's file keeps changing during its transfer. Tried again.
+     * The server reset the connection. Tried again, with fewer connections.
      */
-    PELTON_CODE_CHANGED = 9,
+    PELTON_CODE_RESET = 9,
     /**
      * What is there can't be continued.
      */
@@ -175,10 +175,6 @@ enum pelton_code
      * A failure that has no number yet; its message says what it is.
      */
     PELTON_CODE_OTHER = 24,
-    /**
-     * The server reset the connection. Tried again, with fewer connections.
-     */
-    PELTON_CODE_RESET = 25,
     /**
      * A pointer is NULL where one is needed.
      */
@@ -465,6 +461,15 @@ typedef struct pelton_limits {
      * it evenly. 0: no limit.
      */
     double max_rate_bps;
+    /**
+     * Buffers and windows of connections hold no more than this together, which bounds how many there
+     * are. 0: 512 MiB; less than 1 MiB counts as 1 MiB.
+     */
+    uint64_t max_memory_bytes;
+    /**
+     * The same as `max_rate_bps` for each origin, below it. 0: no limit.
+     */
+    double max_rate_per_origin_bps;
 } pelton_limits;
 
 /**
@@ -486,7 +491,7 @@ typedef struct pelton_meter {
      * Writes the present value and gives 0; another result means that there is none now. Must not
      * be NULL.
      *
-     * It is called about ten times a second, on the thread of each download of the client, so with
+     * It is called about ten times a second and when a file begins or ends, on the thread of each download of the client, so with
      * several downloads by several threads at once. It must return at once, must not throw, and may
      * call no function of pelton that waits.
      */
@@ -609,7 +614,8 @@ typedef struct pelton_client_options {
      */
     uint32_t stall_timeout_ms;
     /**
-     * Attempts in a row without progress before a file is given up. 0: 5.
+     * Attempts in a row without progress before a file is given up; four times as many where the
+     * server says that it is overloaded (429, 503). 0: 5.
      */
     uint32_t attempts;
     /**
@@ -660,7 +666,8 @@ typedef struct pelton_job_options {
      * URLs and then of the list; no listings. Each is emptied and filled from its start, whatever its
      * position; for a digest to be checked it has to be open for reading too. A file that fails
      * leaves what has arrived; nothing is resumed. A single file may go to something else, such as a
-     * pipe: then it comes in order over one stream. pelton duplicates them, so that the caller may
+     * pipe: then it comes in order over one stream, as fast as its reader takes it. A reader that
+     * goes away is a PELTON_CODE_FILE_IO; SIGPIPE does not come. pelton duplicates them, so that the caller may
      * close its own after pelton_job_start.
      */
     const int32_t *descriptors;
@@ -672,8 +679,9 @@ typedef struct pelton_job_options {
      * Takes the events instead of pelton_next_event. NULL: events wait for that.
      *
      * It is called on the client's dispatcher thread, for one event after the other, those of all
-     * jobs of the client: while it runs, no other callback of the client does. The event belongs to
-     * pelton and ends with the call. It may call every function of pelton, pelton_job_free too, but
+     * jobs of the client. While it runs, nothing is told of the other jobs either: no callback, no
+     * event, and no end to pelton_job_wait. So it must return soon, and must not wait for a thread
+     * that waits for one of these. The event belongs to pelton and ends with the call. It may call every function of pelton, pelton_job_free too, but
      * none that waits for this client. It must not throw.
      */
     void (*on_event)(struct pelton_job *job,
@@ -933,6 +941,17 @@ pelton_code pelton_client_new(const struct pelton_client_options *options,
                               struct pelton_error **error);
 
 /**
+ * From now on the bodies of all downloads of `client` come no faster than this together, bits a second;
+ * their files share it evenly. 0 is no limit. What each download may take besides is in pelton_limits.
+ *
+ * Threads: any, callbacks too. NULL: PELTON_CODE_NULL_ARGUMENT. Errors: PELTON_CODE_NULL_ARGUMENT,
+ * PELTON_CODE_USAGE for a rate that is none.
+ */
+pelton_code pelton_client_set_max_rate(const struct pelton_client *client,
+                                       double max_rate_bps,
+                                       struct pelton_error **error);
+
+/**
  * Frees a client. Its downloads go on; their handles are freed apart.
  *
  * Ownership: takes the client. Threads: any, callbacks too; no other call with this client may be
@@ -997,7 +1016,7 @@ pelton_code pelton_job_resume(const struct pelton_job *job);
  * run is over.
  *
  * Threads: any, callbacks too. NULL: `limits` means the defaults; `job` may not be. Errors:
- * PELTON_CODE_NULL_ARGUMENT, PELTON_CODE_STRUCT_SIZE.
+ * PELTON_CODE_NULL_ARGUMENT, PELTON_CODE_STRUCT_SIZE, PELTON_CODE_USAGE for a rate that is none.
  */
 pelton_code pelton_job_set_limits(const struct pelton_job *job,
                                   const struct pelton_limits *limits,

@@ -299,6 +299,7 @@ fn badly(request: &RawRequest) -> Reply {
         "/hang" => Reply::status("200 OK").field("Content-Length", 1000).body("abc").hang(),
         "/short" => Reply::status("200 OK").field("Content-Length", 100).body("abc").close(),
         "/changing" => changing(request),
+        "/reset" => Reply::raw("").reset(),
         "/page/" => Reply::status("200 OK")
             .field("Content-Type", "text/html")
             .field("Content-Length", page.len())

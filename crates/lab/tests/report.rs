@@ -31,6 +31,13 @@ fn results_become_a_page() {
     assert!(output.status.success(), "{output:?}");
     let page = fs::read_to_string(dir.path().join("page.html")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("left out: axel: not found"));
+    let output = lab(dir.path(), &["report", "results.json", "-o", "page.md"]);
+    assert!(output.status.success(), "{output:?}");
+    let page = fs::read_to_string(dir.path().join("page.md")).unwrap();
+    assert!(
+        page.starts_with("# pelton") && page.contains("**left out: axel: not found**"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -58,7 +65,10 @@ fn figures_and_matrices_that_can_not_be_are_refused() {
     assert_eq!(none, "pelton-lab: --repeats 0 measures nothing");
     let output = lab(dir.path(), &["reproduce", "fig5"]);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("[possible values: papers-000, fig2, fig3, fig4]"), "{said}");
+    assert!(
+        said.contains("[possible values: papers-000, fig2, fig3, fig4, papers-003, papers-004]"),
+        "{said}"
+    );
 }
 
 #[cfg(target_os = "linux")]

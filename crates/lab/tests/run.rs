@@ -117,7 +117,9 @@ fn a_matrix_is_measured_and_its_results_are_complete() {
         assert_eq!((cell.runs.len(), cell.files, cell.bytes), (2, 21, 1_080_000), "{said}");
         for run in &cell.runs {
             assert!(run.seconds >= cell.floor_s, "{} took {}", cell.client, run.seconds);
-            assert!(run.down.bytes > 1_080_000 && run.down.bytes < 1_300_000, "{:?}", run.down);
+            // Where the machine keeps the emulator from its work its queue overflows, and TCP sends again.
+            let most = 1_300_000 + 1_500 * run.down.retransmitted;
+            assert!(run.down.bytes > 1_080_000 && run.down.bytes < most, "{:?}", run.down);
             assert!(run.cpu_s > 0.0 && run.peak_rss > 1_000_000);
             let [wifi, lte] = ["wifi", "lte"].map(|radio| run.energy[radio].total());
             // 0.137 J a Mbit of at least 8.64 Mbit; LTE's tail alone is more than 10 J.

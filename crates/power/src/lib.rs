@@ -14,6 +14,7 @@
 //! | [`radio`] | the radio state machine and its profiles; pure |
 //! | [`device`] | own profiles: a TOML file, Android's `power_profile.xml` |
 //! | `interface` | what an interface of the system moved: [`Interface`] |
+//! | `sockets` | when TCP connections of the system last moved something: [`tcp_quiet`] |
 //! | `modelled` | [`Modelled`], the meter, and [`NetworkEnergyModel`], its forecast |
 //! | [`trace`] | packets, and a radio run over them; pure |
 //! | [`track`] | connection tracking: when the next packets come; pure |
@@ -29,6 +30,8 @@ pub mod meters;
 mod modelled;
 pub mod radio;
 pub mod sleep;
+#[cfg(target_os = "linux")]
+mod sockets;
 pub mod trace;
 pub mod track;
 mod wire;
@@ -43,3 +46,5 @@ pub use modelled::{
     CpuClock, MachineCpu, Modelled, ModelledConfig, NetworkEnergyModel, ProcessCpu,
 };
 pub use radio::Radio;
+#[cfg(target_os = "linux")]
+pub use sockets::tcp_quiet;

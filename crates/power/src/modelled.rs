@@ -7,7 +7,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules, Watts};
 
 use crate::meter::{MeterError, Parts, PowerMeter, Reading, Scope, Source, SourceKind, Traffic};
-use crate::radio::{Radio, RadioMachine, RadioProfile, State};
+use crate::radio::{LastTraffic, Radio, RadioMachine, RadioProfile, State};
 use crate::wire::Wire;
 
 /// What the modelled device draws. The defaults are assumptions about a phone, not measurements
@@ -16,30 +16,50 @@ use crate::wire::Wire;
 pub struct ModelledConfig {
     /// The radio; `None` for a wired host, whose network interface then counts as nothing.
     pub radio: Option<RadioProfile>,
-    /// Power of one busy CPU core.
+    /// Power of one busy CPU core. 1 W: Android power profiles of 2024 give about 250 mA for a large core
+    /// at its highest clock, at a nominal battery voltage of 3.85 V.
     pub cpu_per_core: Watts,
-    /// Power of a device that is merely awake, so that crawling is not free.
+    /// Power of a device that is merely awake, so that crawling is not free. 0.15 W: suspend, idle, active
+    /// and first cluster of the Pixel XL's power profile, 5.7 + 1.4 + 18.8 + 14.7 mA at 3.85 V. The
+    /// screen is off.
     pub base: Watts,
-    /// CPU time to receive one MiB, for forecasts; a meter reads the CPU clock instead.
+    /// CPU time to receive one MiB, for forecasts; a meter reads the CPU clock instead. 4 ms, assumed: TCP,
+    /// decryption of TLS records and one copy at about 2 Gbit/s a core.
     pub cpu_per_mib: Duration,
-    /// CPU time to open one connection, for forecasts.
+    /// CPU time to open one connection, for forecasts. 1 ms, assumed: key exchange and certificate check
+    /// of a TLS 1.3 handshake.
     pub cpu_per_connection: Duration,
+    /// What others have moved just before, where that is known: a radio that is still awake needs no
+    /// promotion. Else it is taken to be asleep.
+    pub last_traffic: Option<LastTraffic>,
+}
+
+impl ModelledConfig {
+    /// What keeps the radio awake when a transfer begins, if it is.
+    fn found_awake(&self) -> Option<LastTraffic> {
+        let profile = self.radio.as_ref()?;
+        self.last_traffic.filter(|last| profile.after(*last) != State::Idle)
+    }
+
+    /// The radio as a transfer at `start` finds it.
+    fn radio_at(&self, start: Timestamp) -> Option<RadioMachine> {
+        let profile = self.radio.clone()?;
+        Some(match self.last_traffic {
+            Some(last) => RadioMachine::found(profile, start, last),
+            None => RadioMachine::new(profile, start),
+        })
+    }
 }
 
 impl Default for ModelledConfig {
     fn default() -> Self {
         Self {
             radio: Radio::default().profile(),
-            // 1 W: Android power profiles of 2024 give about 250 mA for a large core at its
-            // highest clock, at a nominal battery voltage of 3.85 V.
             cpu_per_core: Watts::new(1.0),
-            // 0.15 W: suspend + idle + active + first cluster of the Pixel XL's power profile,
-            // 5.7 + 1.4 + 18.8 + 14.7 mA at 3.85 V. The screen is off.
             base: Watts::new(0.15),
-            // 4 ms: TCP, TLS record decryption and one copy at about 2 Gbit/s a core. Assumed.
             cpu_per_mib: Duration::from_millis(4),
-            // 1 ms: key exchange and certificate check of a TLS 1.3 handshake. Assumed.
             cpu_per_connection: Duration::from_millis(1),
+            last_traffic: None,
         }
     }
 }
@@ -124,7 +144,7 @@ impl<C: CpuClock> Modelled<C> {
             now,
             cpu_before: cpu_time,
             wire,
-            radio: self.config.radio.clone().map(|profile| RadioMachine::new(profile, now)),
+            radio: self.config.radio_at(now),
         });
         if let Some(radio) = &mut run.radio {
             // Counting corrects an estimate downwards at times: what was drawn for it stays drawn.
@@ -147,18 +167,21 @@ impl<C: CpuClock> Modelled<C> {
 }
 
 impl<C: CpuClock> PowerMeter for Modelled<C> {
-    /// `modelled: wifi+cpu`, or `modelled: wifi (extrapolated)+cpu` once the mean throughput lies
-    /// above what the radio's profile was fitted to.
+    /// `modelled: wifi+cpu`; `wifi (awake already)` where the run found it so, and `wifi (extrapolated)`
+    /// once the mean throughput lies above what the radio's profile was fitted to.
     fn source(&self) -> Source {
         let extrapolates = self
             .run
             .as_ref()
             .and_then(|run| run.radio.as_ref())
             .is_some_and(RadioMachine::extrapolates);
+        let awake = self.config.found_awake().map(|_| "awake already");
+        let remarks: Vec<&str> =
+            awake.into_iter().chain(extrapolates.then_some("extrapolated")).collect();
         let name = match &self.config.radio {
             None => "cpu".to_owned(),
-            Some(radio) if extrapolates => format!("{} (extrapolated)+cpu", radio.name),
-            Some(radio) => format!("{}+cpu", radio.name),
+            Some(radio) if remarks.is_empty() => format!("{}+cpu", radio.name),
+            Some(radio) => format!("{} ({})+cpu", radio.name, remarks.join(", ")),
         };
         Source { kind: SourceKind::Modelled, name }
     }
@@ -196,7 +219,7 @@ impl NetworkEnergyModel {
     }
 }
 
-/// A GET and the head of its response over HTTP/1.1, as pelton and common servers write them.
+/// A GET and the head of its response over HTTP/1.1: rounded from what pelton and nginx exchange.
 const REQUEST: Bytes = Bytes(220);
 const HEAD: Bytes = Bytes(280);
 
@@ -204,7 +227,7 @@ impl NetworkEnergyModel {
     /// The radio after the transfer and its tail: one step, since with power linear in the rate,
     /// bytes and duration determine the energy.
     fn radio(&self, forecast: &Forecast) -> Option<RadioMachine> {
-        let profile = self.config.radio.clone()?;
+        let mut radio = self.config.radio_at(Timestamp::START)?;
         let end = Timestamp::START + forecast.duration;
         let times = |bytes: Bytes, count: u64| Bytes(bytes.0.saturating_mul(count));
         let connections = u64::from(forecast.connections);
@@ -213,7 +236,6 @@ impl NetworkEnergyModel {
             + times(forecast.handshake, connections);
         let sent = times(REQUEST, forecast.requests);
         let wire = Wire::estimate(sent, received, connections);
-        let mut radio = RadioMachine::new(profile, Timestamp::START);
         radio.on_bursts(end, wire.sent, wire.received, forecast.burst);
         radio.finish(end);
         Some(radio)
@@ -236,8 +258,16 @@ impl EnergyModel for NetworkEnergyModel {
             None => radio.profile().tail_energy(),
         };
         let tail = (tail > Joules::ZERO).then(|| format!("{tail} of it the tail"));
+        let awake = self.config.found_awake().map(|last| {
+            let millis = last.quiet.as_millis();
+            let what = match last.bytes {
+                Bytes::ZERO => "something".to_owned(),
+                bytes => bytes.to_string(),
+            };
+            format!("the radio is awake already: others moved {what} within {millis} ms")
+        });
         let stays = shared.map(|shared| format!("the radio stays on {}", shared.name));
-        let parts: Vec<String> = stays.into_iter().chain(tail).collect();
+        let parts: Vec<String> = awake.into_iter().chain(stays).chain(tail).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
@@ -307,8 +337,45 @@ mod tests {
     }
 
     #[test]
+    fn a_radio_that_is_awake_needs_no_promotion_and_says_so() {
+        let lte = ModelledConfig { radio: Radio::Lte.profile(), ..ModelledConfig::default() };
+        let last = LastTraffic { quiet: Duration::from_millis(100), bytes: Bytes(1_500) };
+        let awake = ModelledConfig { last_traffic: Some(last), ..lte.clone() };
+        let long_ago = LastTraffic { quiet: Duration::from_secs(11), ..last };
+        let cold = ModelledConfig { last_traffic: Some(long_ago), ..lte.clone() };
+        let forecast = Forecast {
+            bytes: Bytes(1_000_000),
+            duration: Duration::from_secs(2),
+            connections: 1,
+            ..Forecast::default()
+        };
+        let [asleep, awake, cold] = [lte, awake, cold].map(|config| {
+            let model = NetworkEnergyModel::new(config.clone());
+            let (joules, remark) = (model.predict(&forecast).get(), model.remark(&forecast));
+            let mut meter = Modelled::with_clock(config, SetCpu::default());
+            meter.read(Timestamp::START, &Traffic::default()).unwrap();
+            let metered = meter.finish(Timestamp::from_millis(2_000), &received(1_000_000));
+            (joules, remark.unwrap(), metered.unwrap().total.get())
+        });
+        // 0.26 s at 1.21 W, in which the radio else draws the 1.2 W of being active.
+        let saved = 0.26 * (1.21 - 1.2);
+        assert!((asleep.0 - awake.0 - saved).abs() < 1e-9, "{asleep:?} {awake:?}");
+        assert!((asleep.2 - awake.2 - saved).abs() < 1e-9, "{asleep:?} {awake:?}");
+        let says =
+            "the radio is awake already: others moved 1.50 kB within 100 ms, 11.1 J of it the tail";
+        assert_eq!(awake.1, says);
+        assert_eq!(cold, asleep);
+    }
+
+    #[test]
     fn the_source_says_what_is_modelled() {
         let name = |meter: &Modelled<SetCpu>| meter.source().to_string();
+        let last = LastTraffic { quiet: Duration::from_millis(5), bytes: Bytes::ZERO };
+        let awake = ModelledConfig { last_traffic: Some(last), ..ModelledConfig::default() };
+        let woken = Modelled::with_clock(awake.clone(), SetCpu::default());
+        assert_eq!(name(&woken), "modelled: wifi (awake already)+cpu");
+        let said = NetworkEnergyModel::new(awake).remark(&Forecast::default()).unwrap();
+        assert!(said.starts_with("the radio is awake already: others moved something"), "{said}");
         let mut meter = Modelled::with_clock(ModelledConfig::default(), SetCpu::default());
         assert_eq!(name(&meter), "modelled: wifi+cpu");
         meter.read(Timestamp::START, &Traffic::default()).unwrap();

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Bytes, Joules, Watts};
 
+mod found;
 mod lte;
 mod machine;
 mod n9;
@@ -21,6 +22,7 @@ mod three_g;
 mod wavelan;
 mod wifi;
 
+pub use found::LastTraffic;
 pub use lte::lte;
 pub use machine::{RadioMachine, Segment, StateUse};
 pub use n9::{Timers, n9_3g, n9_3g_with, n9_wlan};

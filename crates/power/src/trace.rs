@@ -50,6 +50,21 @@ pub struct Tcp {
     pub timestamps: Option<(u32, u32)>,
 }
 
+/// The least time from a SYN to its answer; zero where a trace has none.
+pub fn round_trip(packets: &[Packet]) -> Duration {
+    let syns = packets.iter().filter_map(|packet| Some((packet, packet.tcp?)));
+    let syns = syns.filter(|(_, tcp)| tcp.syn);
+    let answers = syns.clone().filter(|(packet, _)| packet.direction == Direction::Received);
+    let times = answers.filter_map(|(answer, tcp)| {
+        let mut opened = syns.clone();
+        let (syn, _) = opened.find(|(packet, other)| {
+            other.flow == tcp.flow && packet.direction == Direction::Sent
+        })?;
+        Some(answer.at - syn.at)
+    });
+    times.min().unwrap_or_default()
+}
+
 /// Runs `profile` over packets in the order of time, and counts the tail.
 pub fn radio_over(profile: RadioProfile, packets: &[Packet]) -> RadioMachine {
     let mut radio = RadioMachine::new(profile, Timestamp::START).drawn();

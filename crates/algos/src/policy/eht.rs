@@ -4,7 +4,7 @@ mod search;
 
 use std::time::Duration;
 
-use search::Search;
+use search::{Found, Search};
 
 use super::{
     Decision, Observation, Plan, Policy, count, describe_link, describe_shares, forecast,
@@ -44,6 +44,11 @@ pub struct EhtConfig {
     pub weighting: Weighting,
     /// What is maximised.
     pub objective: Objective,
+    /// Of the numbers of channels that the model finds at least this part as efficient as the best, the
+    /// most are taken, unless the link was told: what the model does not know (losses, a server that
+    /// holds connections down, a link that is faster than was assumed) is met better by more of them. At 1
+    /// it is the fewest of the best.
+    pub as_good: f64,
     /// The step of the search: "`for i = 1; i <= maxCC; i += 3`" (line 14).
     pub step: u32,
     /// `efficientCC`, an input of the printed algorithm: the best number of channels that an
@@ -71,6 +76,7 @@ impl Default for EhtConfig {
         Self {
             weighting: Weighting::default(),
             objective: Objective::default(),
+            as_good: 0.99,
             step: 3,
             efficient_channels: None,
             ramp_rtts: 4,
@@ -109,7 +115,7 @@ enum Phase {
     Settled {
         channels: u32,
         link: LinkEstimate,
-        searched: Option<String>,
+        searched: Option<Found>,
     },
 }
 
@@ -196,18 +202,23 @@ impl Eht {
         forecast::forecast(observation, channels, connections)
     }
 
-    /// The best candidate by the energy model.
+    /// The best candidate by the energy model; where the link was not told, the last that is about as
+    /// good.
     fn by_model(&self, observation: &Observation<'_>) -> u32 {
-        let mut best = (1, f64::MIN);
-        for channels in self.series(observation.limits.max_channels.max(1)) {
+        let rate = |channels: u32| {
             let expected = self.forecast(observation, channels);
             let (duration, energy) = forecast::cost(observation, &expected);
-            let efficiency = self.config.efficiency(observation.remaining(), duration, energy);
-            if efficiency > best.1 {
-                best = (channels, efficiency);
-            }
-        }
-        best.0
+            (channels, self.config.efficiency(observation.remaining(), duration, energy))
+        };
+        let series = self.series(observation.limits.max_channels.max(1));
+        let rated: Vec<_> = series.into_iter().map(rate).collect();
+        let best = rated.iter().map(|(_, efficiency)| *efficiency).fold(0.0, f64::max);
+        let about_as_good =
+            |(_, efficiency): &&(u32, f64)| *efficiency >= best * self.config.as_good;
+        let takes_model_at_its_word = observation.is_told || self.config.as_good >= 1.0;
+        let insured = rated.iter().rfind(about_as_good).filter(|_| !takes_model_at_its_word);
+        let found = insured.or_else(|| rated.iter().find(|(_, efficiency)| *efficiency >= best));
+        found.map_or(1, |(channels, _)| *channels)
     }
 
     /// What to do first, or anew after the link changed: go by the model, and measure once the link
@@ -254,8 +265,8 @@ impl Eht {
     ) -> Phase {
         match search.on_totals(&self.config, now, observation) {
             None => Phase::Searching(search),
-            Some((channels, why)) => {
-                Phase::Settled { channels, link: observation.link, searched: Some(why) }
+            Some((channels, found)) => {
+                Phase::Settled { channels, link: observation.link, searched: Some(found) }
             }
         }
     }
@@ -313,8 +324,8 @@ impl Policy for Eht {
         let link = describe_link(&observation.link);
         let (channels, why) = match &self.phase {
             Phase::Searching(search) => (search.channels().min(most), search.step()),
-            Phase::Settled { channels, searched: Some(why), .. } => {
-                (*channels.min(&most), why.clone())
+            Phase::Settled { channels, searched: Some(found), .. } => {
+                (*channels.min(&most), found.why.clone())
             }
             Phase::Settled { channels, .. } => {
                 let channels = *channels.min(&most);
@@ -327,9 +338,14 @@ impl Policy for Eht {
         self.decision(observation, channels, &format!("throughput per joule: {link}, {why}"))
     }
 
-    /// What a search has measured to be best stays; what a model predicted may prove too few.
+    /// What a search has measured to be best stays, unless it was all that it could try: then still more
+    /// may be better, as what a model predicted may prove too few.
     fn allows_growth(&self) -> bool {
-        !matches!(self.phase, Phase::Searching(_) | Phase::Settled { searched: Some(_), .. })
+        match &self.phase {
+            Phase::Searching(_) => false,
+            Phase::Settled { searched: Some(found), .. } => found.is_most,
+            Phase::Undecided | Phase::Uninformed | Phase::Settled { searched: None, .. } => true,
+        }
     }
 
     fn next_timeout(&self) -> Option<Timestamp> {

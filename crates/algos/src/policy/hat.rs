@@ -1,6 +1,6 @@
 //! HAT: the most throughput (papers/001 section IV, Algorithm 2).
 
-use super::{Decision, Observation, Plan, Policy, describe_link, describe_shares};
+use super::{Decision, Observation, Plan, Policy, describe_link, describe_shares, forecast};
 use crate::time::Timestamp;
 
 /// Highest-achievable Throughput: all channels, dealt evenly from large to small.
@@ -31,10 +31,15 @@ impl Policy for Hat {
             describe_link(&observation.link),
             describe_shares(clusters, &shares),
         );
-        Plan::new(observation, shares, observation.limits.max_channels).finish(
+        let mut decision = Plan::new(observation, shares, channels).finish(
             reason,
             &large_to_small,
             &large_to_small,
-        )
+        );
+        let (channels, connections) = (decision.channels(), decision.connections());
+        let expected = forecast::forecast(observation, channels, connections);
+        let expected = forecast::describe(observation, &expected);
+        decision.reason = format!("{}; {expected} expected from here", decision.reason);
+        decision
     }
 }

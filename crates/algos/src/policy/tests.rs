@@ -16,6 +16,7 @@ fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
         clusters,
         limits,
         is_measured: true,
+        is_told: false,
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,

@@ -41,13 +41,15 @@ fn flags_that_are_not_given_leave_the_libraries_defaults() {
 fn ceilings_hints_and_retries_reach_the_engine() {
     let made = engine_of(
         "-j 3 -s 4 -k 1M -x 7 --max-total-connections 20 --bandwidth 50M --rtt 200ms \
-         --tries 2 --retry-wait 60 --timeout 10 --overwrite",
+         --tries 2 --retry-wait 60 --timeout 10 --overwrite --limit-rate 9M --limit-rate-per-origin 3M",
     );
     assert_eq!(made.limits.max_files, Some(3));
     assert_eq!(made.limits.max_streams_per_file, Some(4));
     assert_eq!(made.limits.split_floor, Some(Bytes::mib(1)));
     assert_eq!(made.limits.max_connections_per_origin, 7);
     assert_eq!(made.limits.max_connections, 20);
+    assert_eq!(made.limits.max_rate, Some(BitRate::from_mbps(9.0)));
+    assert_eq!(made.limits.max_rate_per_origin, Some(BitRate::from_mbps(3.0)));
     assert_eq!(made.link.bandwidth_hint, Some(BitRate::from_mbps(50.0)));
     assert_eq!(made.link.rtt_hint, Some(Duration::from_millis(200)));
     assert_eq!(made.retry.attempts, 2);

@@ -28,25 +28,44 @@ fn origin() -> Origin {
     Origin::start(OriginConfig { files: batch(), behaviour, ..OriginConfig::default() }).unwrap()
 }
 
-/// Runs until `bytes` have arrived and kills. Whether it was still running.
-fn run_and_kill(run: &Run, list: &str, bytes: u64) -> bool {
-    let mut child = run.command(&["get", "--json", "-x", "8", "-r", list]).spawn().unwrap();
+/// Runs until `bytes` have arrived, lets the server send `further` bytes, which is at no moment of the
+/// program's own rhythm, and kills.
+fn run_and_kill(run: &Run, origin: &Origin, bytes: u64, further: u64) {
+    let list = origin.url("/b/");
+    let mut child = run.command(&["get", "--json", "-x", "8", "-r", &list]).spawn().unwrap();
     drop(child.stdin.take());
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let mut arrived = 0;
     for line in lines {
-        let event: Value = serde_json::from_str(&line).unwrap();
-        match event["event"].as_str() {
-            Some("progress") => arrived = event["bytes"].as_u64().unwrap(),
-            Some("summary") => break,
-            _ => {}
-        }
+        // The last line may be torn.
+        let Ok(event) = serde_json::from_str::<Value>(&line) else { break };
+        let arrived = match event["event"].as_str() {
+            Some("progress" | "summary") => event["bytes"].as_u64().unwrap(),
+            _ => continue,
+        };
         if arrived >= bytes {
+            let sent = origin.bytes_sent();
+            while origin.bytes_sent() < sent + further && child.try_wait().unwrap().is_none() {
+                std::thread::yield_now();
+            }
             child.kill().unwrap();
             break;
         }
     }
-    !child.wait().unwrap().success()
+    child.wait().unwrap();
+}
+
+/// Bytes of the batch that are on the disk, in parts or complete: all that has come out of the sockets.
+/// What is still zero is not counted, though one byte of 256 is.
+fn written(run: &Run) -> u64 {
+    let right = |file: &VirtualFile| {
+        let name = file.path.trim_start_matches("/b/");
+        let paths = [name.to_owned(), format!("{name}.part")].map(|name| run.folder().join(name));
+        let found = paths.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
+        let expected = file.bytes(0..file.size);
+        let equal = found.iter().zip(&expected).filter(|(found, expected)| found == expected);
+        equal.filter(|(found, _)| **found != 0).count() as u64
+    };
+    batch().iter().map(right).sum()
 }
 
 fn kills() -> u64 {
@@ -59,33 +78,42 @@ fn assert_complete(run: &Run) {
         let found = std::fs::read(run.folder().join(&name)).unwrap();
         assert!(found == file.bytes(0..file.size), "{name} has other bytes");
     }
-    let names = std::fs::read_dir(run.folder()).unwrap().count();
-    assert_eq!(names, batch().len(), "nothing else is left");
+    let names = std::fs::read_dir(run.folder()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let others: Vec<String> = names
+        .filter(|name| !batch().iter().any(|file| file.path == format!("/b/{name}")))
+        .collect();
+    assert_eq!(others, [] as [&str; 0], "nothing else is left");
 }
 
+/// What the server sends twice, but for what lay unread in the sockets of the killed process, which no
+/// client can keep: on a busy machine that is more than a path holds. What was read is on the disk.
 #[test]
 fn a_killed_batch_goes_on_where_it_was() {
     let total: u64 = batch().iter().map(|file| file.size).sum();
+    let mut worst = 0;
     for kill in 1..=kills() {
         let (origin, run) = (origin(), Run::new());
-        let list = origin.url("/b/");
-        run_and_kill(&run, &list, total * kill / (kills() + 1));
-        let mut again = run.command(&["get", "-q", "-r", &list]);
+        run_and_kill(&run, &origin, total * kill / (kills() + 1), kill * 7_919 % 300_000);
+        let (sent, written) = (origin.bytes_sent(), written(&run));
+        let mut again = run.command(&["get", "-q", "-r", &origin.url("/b/")]);
         assert!(again.stdin(Stdio::null()).status().unwrap().success());
         assert_complete(&run);
-        let twice = origin.bytes_sent().saturating_sub(total);
-        assert!(twice * 20 < total, "{twice} of {total} bytes came twice after kill {kill}");
+        let sent_again = origin.bytes_sent() - sent;
+        let twice = (written + sent_again).saturating_sub(total);
+        assert!(twice * 20 < total, "{twice} of {written} bytes came twice after kill {kill}");
+        worst = worst.max(twice);
     }
+    println!("{worst} of {total} bytes came twice at most");
 }
 
 #[test]
 fn a_batch_that_is_killed_over_and_over_ends() {
     let (origin, run) = (origin(), Run::new());
-    let list = origin.url("/b/");
-    for _ in 0..kills() * 3 / 10 + 3 {
-        run_and_kill(&run, &list, 400_000);
+    for kill in 0..kills() * 3 / 10 + 3 {
+        run_and_kill(&run, &origin, 400_000, kill * 7_919 % 100_000);
     }
-    let mut final_run = run.command(&["get", "-q", "-r", &list]);
+    let mut final_run = run.command(&["get", "-q", "-r", &origin.url("/b/")]);
     assert!(final_run.stdin(Stdio::null()).status().unwrap().success());
     assert_complete(&run);
 }

@@ -5,6 +5,7 @@ mod common;
 mod crash;
 #[cfg(unix)]
 mod guide;
+mod hostile;
 mod meter;
 mod offline;
 mod transfer;

@@ -43,7 +43,7 @@ fn bad_values_are_usage_errors_that_say_how_to_write_it() {
         ("--connect-to=a:b", "HOST:PORT:ADDR:PORT"),
         ("--report=run.html", ".json"),
         ("--policy=fast", "lowe, hat, eht, fixed"),
-        ("--power-meter=sun", "scpi:HOST:PORT or model"),
+        ("--power-meter=sun", "scpi:HOST:PORT, scpi:DEVICE or model"),
         ("--radio=5g", "none, wifi, lte"),
         ("--max-concurrent-downloads=0", "from 1 to"),
         ("-s0", "from 1 to"),

@@ -1,5 +1,6 @@
 //! Builds a client.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pelton_algos::energy::EnergyModel;
@@ -8,9 +9,11 @@ use pelton_power::{Choice, ModelledConfig, NetworkEnergyModel, PowerMeter};
 
 use super::Client;
 use crate::Result;
-use crate::connection::{Connector, Http, HttpConfig, TcpConnector};
-use crate::engine::EngineConfig;
+use crate::catalog::FileSpec;
+use crate::connection::{ClientRate, Connector, Http, HttpConfig, Origin, TcpConnector};
+use crate::engine::{Engine, EngineConfig};
 use crate::metering::Metering;
+use crate::origins::OriginMemory;
 use crate::source::Reader;
 
 type PolicyMaker = Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>;
@@ -25,9 +28,20 @@ pub(super) struct Settings {
     pub(super) connector: Arc<dyn Connector>,
     pub(super) http: HttpConfig,
     pub(super) engine: EngineConfig,
+    pub(super) origins: Option<OriginMemory>,
+    pub(super) rate: Arc<ClientRate>,
 }
 
 impl Settings {
+    /// The engine of a run of `files` with `config`.
+    pub(super) fn engine(&self, config: EngineConfig, files: &[FileSpec]) -> Engine {
+        let known = self.origins.as_ref().map(OriginMemory::known).unwrap_or_default();
+        let mut origins = files.iter().filter_map(|file| Origin::of(&file.url).ok());
+        let first = origins.find_map(|origin| known.get(&origin));
+        let config = config.starting_at(&first.copied().unwrap_or_default());
+        Engine::new(config, (self.policy)()).with_energy_model((self.model)()).with_known(known)
+    }
+
     pub(super) fn reader<'a>(&self, http: &'a Http) -> Reader<'a> {
         let EngineConfig { retry, stall_timeout, verify, .. } = self.engine;
         Reader { http, retry, stall_timeout, verify }
@@ -42,6 +56,7 @@ pub struct ClientBuilder {
     connector: Option<Arc<dyn Connector>>,
     http: HttpConfig,
     engine: EngineConfig,
+    origins: Option<OriginMemory>,
 }
 
 impl Default for ClientBuilder {
@@ -57,6 +72,7 @@ impl Default for ClientBuilder {
             connector: None,
             http: HttpConfig::default(),
             engine: EngineConfig::default(),
+            origins: None,
         }
     }
 }
@@ -122,6 +138,16 @@ impl ClientBuilder {
         self
     }
 
+    /// Remembers in the file at `path` what downloads learn of origins (how many connections they bear,
+    /// round-trip time, bandwidth), and starts from what is there. It holds scheme, host and port, and
+    /// nothing else of URLs; it is made when it is missing, and clients of several processes may share
+    /// it. Default: nothing is remembered.
+    #[must_use]
+    pub fn origin_memory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.origins = Some(OriginMemory(path.into()));
+        self
+    }
+
     /// The client.
     ///
     /// # Errors
@@ -136,6 +162,8 @@ impl ClientBuilder {
                 connector,
                 http: self.http,
                 engine: self.engine,
+                origins: self.origins,
+                rate: Arc::default(),
             }),
         })
     }

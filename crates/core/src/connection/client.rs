@@ -5,12 +5,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
-use http_body_util::Empty;
 use pelton_algos::ranges::StreamId;
-use pelton_algos::units::BitRate;
+use pelton_algos::units::{BitRate, Bytes};
 use tokio::time::Instant;
 use url::Url;
 
@@ -18,14 +16,15 @@ use super::config::HttpConfig;
 use super::connector::Connector;
 use super::credentials;
 use super::failure;
-use super::open::{NoBody, Opener};
+use super::memory::Page;
+use super::open::Opener;
 use super::origin::{Origin, shown, without_userinfo};
-use super::pace::Pace;
+use super::pace::{ClientRate, Pace};
 use super::pool::OriginSet;
 use super::redirect::Redirects;
 use super::response::GetResponse;
 use super::scratch::Scratch;
-use super::telemetry::{Counters, Observer, Protocol, Telemetry};
+use super::telemetry::{ConnectionId, Counters, Observer, Protocol, Telemetry};
 use crate::{Error, ErrorKind, Result};
 
 /// Connections an origin gets until it is told otherwise: what browsers open.
@@ -81,9 +80,19 @@ impl Http {
         connector: Arc<dyn Connector>,
         observer: Observer,
     ) -> Result<Self> {
+        Self::below(Arc::default(), config, connector, observer)
+    }
+
+    /// The same below a limit on the rate that it shares with others.
+    pub(crate) fn below(
+        above: Arc<ClientRate>,
+        config: HttpConfig,
+        connector: Arc<dyn Connector>,
+        observer: Observer,
+    ) -> Result<Self> {
         let config = Rc::new(config);
         let telemetry = Rc::new(Telemetry::new(observer));
-        let pace = Pace::default();
+        let pace = Pace::below(above);
         let opener = Opener::new(connector, Rc::clone(&config), telemetry, pace.clone())?;
         let (sets, scratch) = (RefCell::default(), Scratch::default());
         let shared = Shared { config, opener: Rc::new(opener), sets, scratch, pace };
@@ -98,7 +107,17 @@ impl Http {
     /// connecting; `ShortBody` and `Protocol` when no response comes; `Redirect` for circles, long
     /// chains and downgrades.
     pub async fn get(&self, request: &GetRequest) -> Result<GetResponse> {
-        self.send(&Method::GET, request).await
+        self.send(&Method::GET, request, &|_| ()).await
+    }
+
+    /// The same. `over` is told which connection is about to bear the request, and each further one that
+    /// redirects lead to.
+    pub(crate) async fn get_over(
+        &self,
+        request: &GetRequest,
+        over: &dyn Fn(ConnectionId),
+    ) -> Result<GetResponse> {
+        self.send(&Method::GET, request, over).await
     }
 
     /// Asks for the head of a URL alone (RFC 9110, section 9.3.2), otherwise as [`get`](Self::get).
@@ -106,10 +125,15 @@ impl Http {
     /// # Errors
     /// As for [`get`](Self::get).
     pub async fn head(&self, request: &GetRequest) -> Result<GetResponse> {
-        self.send(&Method::HEAD, request).await
+        self.send(&Method::HEAD, request, &|_| ()).await
     }
 
-    async fn send(&self, method: &Method, request: &GetRequest) -> Result<GetResponse> {
+    async fn send(
+        &self,
+        method: &Method,
+        request: &GetRequest,
+        over: &dyn Fn(ConnectionId),
+    ) -> Result<GetResponse> {
         let config = &self.shared.config;
         let mut url = request.url.clone();
         url.set_fragment(None);
@@ -125,7 +149,7 @@ impl Http {
             })?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
-            let response = self.exchange(method, bare, &origin, &headers).await?;
+            let response = self.exchange(method, bare, &origin, &headers, over).await?;
             let next = redirects.next(response.status, &response.headers)?;
             match next {
                 None => return Ok(response),
@@ -154,16 +178,37 @@ impl Http {
         }
     }
 
-    /// Bodies come no faster than this together from now on; `None` is no limit. It binds those of
-    /// files, not listings.
-    pub fn set_rate(&self, rate: Option<BitRate>) {
-        self.shared.pace.set_rate(rate);
+    /// From now on bodies come no faster than `all` together, and those of each origin no faster than
+    /// `per_origin`; `None` is no limit. It binds those of files, not listings.
+    pub fn set_rates(&self, all: Option<BitRate>, per_origin: Option<BitRate>) {
+        self.shared.pace.set_rates(all, per_origin);
     }
 
-    /// Lets the body of `response` share the limit, as that of `stream` of the file of this number:
+    /// The limit that is shared with others, and whether that is what holds bodies up.
+    pub(crate) fn look_above(&self) -> (Option<BitRate>, bool) {
+        self.shared.pace.look_above()
+    }
+
+    /// Buffers and windows of connections, and pages that are read as a whole, hold no more than `limit`
+    /// together, of at most `connections` connections over all origins. Connections that are open go on as they are.
+    pub fn set_memory(&self, limit: Bytes, connections: u32) {
+        self.shared.opener.memory().set(limit, connections);
+    }
+
+    /// A page that is to be read as a whole, within that limit.
+    pub(crate) fn page(&self) -> Page {
+        self.shared.opener.memory().page()
+    }
+
+    /// `connection` crawls: it takes further requests only where there can be no other.
+    pub(crate) fn shun(&self, connection: ConnectionId) {
+        self.shared.sets.borrow().values().for_each(|set| set.shun(connection));
+    }
+
+    /// Lets the body of `response` share the limits, as that of `stream` of the file of this number:
     /// files have equal parts, and in each its streams.
     pub(crate) fn share(&self, response: &mut GetResponse, file: u64, stream: StreamId) {
-        response.paced(self.shared.pace.share(file, stream));
+        response.paced(self.shared.pace.share(&response.origin, file, stream));
     }
 
     /// What all connections did so far.
@@ -180,27 +225,34 @@ impl Http {
     }
 
     /// Sends one request. A server may close a connection that served before just as it is used
-    /// again (RFC 9112, section 9.5): such a request is sent once more.
+    /// again (RFC 9112, section 9.5): such a request is sent once more, and so is one that the server
+    /// has not begun with.
     async fn exchange(
         &self,
         method: &Method,
         url: Url,
         origin: &Origin,
         headers: &HeaderMap,
+        over: &dyn Fn(ConnectionId),
     ) -> Result<GetResponse> {
         let set = self.set(origin);
         let mut lease = set.acquire().await?;
+        over(lease.id());
         let request = message(&set, method, &url, headers, lease.protocol())?;
         let mut asked = Instant::now();
         let mut outcome = lease.send(request).await;
         if let Err(error) = &outcome
-            && lease.reused
+            && (lease.reused || failure::is_unprocessed(error))
         {
-            tracing::debug!(%error, %origin, "sending again over a fresh connection");
+            tracing::debug!(%error, %origin, "sending again");
+            let is_stale = !failure::is_unprocessed(error);
             drop(lease);
-            // What idled as long as this one is as likely to be dead.
-            set.close_idle();
+            if is_stale {
+                // What idled as long as this one is as likely to be dead.
+                set.close_idle();
+            }
             lease = set.acquire().await?;
+            over(lease.id());
             let request = message(&set, method, &url, headers, lease.protocol())?;
             asked = Instant::now();
             outcome = lease.send(request).await;
@@ -223,7 +275,7 @@ fn message(
     url: &Url,
     headers: &HeaderMap,
     protocol: Protocol,
-) -> Result<Request<NoBody>> {
+) -> Result<Request<()>> {
     let forwarded = set.is_forwarded();
     let target = if protocol == Protocol::Http2 || forwarded {
         url.as_str()
@@ -234,7 +286,7 @@ fn message(
         let message = format!("{}: cannot be put into a request", shown(url));
         Error::new(ErrorKind::Usage, message).with_source(error)
     };
-    let mut request = Request::new(Empty::<Bytes>::new());
+    let mut request = Request::new(());
     *request.method_mut() = method.clone();
     *request.uri_mut() = Uri::try_from(target).map_err(|error| unsendable(error.into()))?;
     let all = request.headers_mut();

@@ -1,8 +1,8 @@
 //! Turns the failures of an exchange into this crate's errors.
 
-use std::error::Error as StdError;
 use std::io;
 
+use h2::Reason;
 use url::Url;
 
 use super::open::SendFailure;
@@ -19,7 +19,7 @@ pub(super) fn no_response(url: &Url, failure: impl Into<SendFailure>) -> Error {
         return Error::new(ErrorKind::Tls, message).with_source(failure);
     }
     let SendFailure::Http2(error) = &failure else {
-        return broken(url, failure, "the connection ended before a response");
+        return broken(url, failure, BEFORE_A_RESPONSE);
     };
     // In cleartext HTTP/2 is spoken without asking whether the server knows it.
     if is_no_http2(error) {
@@ -33,15 +33,25 @@ pub(super) fn no_response(url: &Url, failure: impl Into<SendFailure>) -> Error {
         "the connection ended before a response (without HTTP/2 there, leave out \
          --http2-prior-knowledge)"
     } else {
-        "the connection ended before a response"
+        BEFORE_A_RESPONSE
     };
     broken(url, failure, ended)
 }
 
+const BEFORE_A_RESPONSE: &str = "the connection ended before a response";
+
 /// Whether what came was no frame. A server that does not know HTTP/2 takes its preface for a bad
 /// request, and what it says of that begins like a frame of some impossible size.
-fn is_no_http2(error: &hyper::Error) -> bool {
-    error.source().is_some_and(|cause| cause.to_string().contains("frame with invalid size"))
+fn is_no_http2(error: &h2::Error) -> bool {
+    error.is_library() && error.reason() == Some(Reason::FRAME_SIZE_ERROR)
+}
+
+/// Whether the server says that it did nothing about the request, so that it may be sent again
+/// (RFC 9113, section 8.7).
+pub(super) fn is_unprocessed(failure: &SendFailure) -> bool {
+    let SendFailure::Http2(error) = failure else { return false };
+    // One that goes away tells so to the requests that it will not answer.
+    error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM))
 }
 
 /// A response whose body stopped before its end.
@@ -50,33 +60,38 @@ pub(super) fn short_body(url: &Url, failure: impl Into<SendFailure>) -> Error {
 }
 
 fn broken(url: &Url, failure: SendFailure, ended: &str) -> Error {
-    let garbled = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
-    let reset = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionReset;
-    if transport_error(&failure).is_some_and(reset) {
-        let message = format!("{}: the server reset the connection", shown(url));
-        return Error::new(ErrorKind::Reset, message).with_source(failure);
-    }
-    let is_no_http = matches!(&failure, SendFailure::Http2(error) if error.is_parse());
-    let (kind, why) = if is_no_http || transport_error(&failure).is_some_and(garbled) {
-        (ErrorKind::Protocol, "what the server sent is malformed")
-    } else {
-        (ErrorKind::ShortBody, ended)
+    let (kind, why) = match &failure {
+        SendFailure::Http2(error) if error.get_io().is_none() => {
+            (ErrorKind::ShortBody, ended_by_frame(error).unwrap_or_else(|| ended.to_owned()))
+        }
+        _ => match transport_error(&failure).map(io::Error::kind) {
+            Some(io::ErrorKind::ConnectionReset) => {
+                (ErrorKind::Reset, "the server reset the connection".to_owned())
+            }
+            Some(io::ErrorKind::InvalidData) => {
+                (ErrorKind::Protocol, "what the server sent is malformed".to_owned())
+            }
+            _ => (ErrorKind::ShortBody, ended.to_owned()),
+        },
     };
     Error::new(kind, format!("{}: {why}", shown(url))).with_source(failure)
 }
 
+/// How a stream or its connection was ended by a frame, and the reason in it.
+fn ended_by_frame(error: &h2::Error) -> Option<String> {
+    let reason = error.reason()?;
+    let reason = reason.description();
+    Some(match (error.is_remote(), error.is_go_away()) {
+        (true, true) => format!("the server ended the connection ({reason})"),
+        (true, false) => format!("the server ended the stream ({reason})"),
+        (false, _) => format!("what the server sent breaks the rules of HTTP/2 ({reason})"),
+    })
+}
+
 /// The failure of the byte stream, if it was that.
 fn transport_error(failure: &SendFailure) -> Option<&io::Error> {
-    let error = match failure {
-        SendFailure::Http1(error) => return Some(error),
-        SendFailure::Http2(error) => error,
-    };
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            return Some(error);
-        }
-        cause = error.source();
+    match failure {
+        SendFailure::Http1(error) => Some(error),
+        SendFailure::Http2(error) => error.get_io(),
     }
-    None
 }

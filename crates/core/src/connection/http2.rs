@@ -1,221 +1,252 @@
-//! HTTP/2 over one connection (RFC 9113), by hyper.
+//! HTTP/2 over one connection (RFC 9113): frames by the crate `h2`, credit by pelton.
 //!
-//! Its task reads frames into memory of their own and another task uses them. Both take turns here,
-//! a burst each: otherwise a full window lies in fresh memory before its first byte is written, and
-//! CPU time goes into page faults and cache misses.
+//! The task of a connection reads frames into memory of their own and the tasks of its bodies use
+//! them. They take turns here, a burst each: otherwise a full window lies in fresh memory before its
+//! first byte is written, and CPU time goes into page faults and cache misses.
 
-use std::cell::Cell;
+mod body;
+mod bursts;
+
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use bytes::{Buf, Bytes};
-use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
+use h2::{Ping, PingPong, Reason};
+use http::{Request, Response};
+use pelton_algos::credit::{ConnectionCredit, FIRST_WINDOW};
+use pelton_algos::memory::Http2Buffers;
+use pelton_algos::time::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 
-use super::open::NoBody;
-use super::pace::Share;
-use super::scratch::{Came, Piece, Scratch};
+use super::http1::MOST_INTERIM;
+pub(super) use body::Http2Body;
+use bursts::Bursts;
 
-/// What one stream may have in flight: the bandwidth-delay product of 1 Gbit/s at 33 ms.
-const STREAM_WINDOW: u32 = 4 * 1024 * 1024;
-/// What all streams of a connection may have in flight: eight full ones, so that an idle reader of
-/// one does not starve the others.
-const CONNECTION_WINDOW: u32 = 32 * 1024 * 1024;
-/// Largest frame a server may send. Each frame costs a fixed effort; servers that choose larger
-/// frames save it.
-const FRAME: u32 = 256 * 1024;
+/// What the fields of a head may take.
+const HEADERS: u32 = 16 * 1024;
+/// The largest window that there is: section 6.9.1.
+const MOST_WINDOW: u64 = (1 << 31) - 1;
+/// What bodies may hold back before the connection is told: less than the least window, and so much
+/// that a frame about it is nothing.
+const UNTOLD: u64 = 16 * 1024;
 /// Streams that are assumed to be allowed until the server says so: the least that section 6.5.2
 /// recommends.
 const INITIAL_STREAMS: usize = 100;
-/// What is read before those that the bytes are for have their turn.
-const BURST: usize = 64 * 1024;
 
-/// Sends requests; how many at a time; and what must be polled for anything to happen.
-pub(super) type Http2<F> = (SendRequest<NoBody>, Rc<Cell<usize>>, F);
+/// What a connection's task, its requests and its bodies share.
+struct Shared {
+    has_ended: Cell<bool>,
+    /// Bodies that are being read.
+    bodies: Cell<u64>,
+    /// What each stream was given to begin with.
+    window: Cell<u64>,
+    /// The most that a body still wants, of those that were read since this was last taken.
+    wanted: Cell<u64>,
+    /// What was read and is not given back.
+    held: Cell<u64>,
+    /// How much of that the connection was given instead.
+    made_up: Cell<u64>,
+    /// Makes up for more.
+    task: RefCell<Waker>,
+    /// `None` where a limit on the rate keeps windows small: what is read is given back at once.
+    credit: Option<RefCell<ConnectionCredit>>,
+}
 
-/// Begins to speak HTTP/2 over `stream`.
+impl Shared {
+    /// One body holds back this much, and held back that much before.
+    fn hold(&self, before: u64, now: u64) {
+        let held = self.held.get() - before + now;
+        self.held.set(held);
+        if held.saturating_sub(self.made_up.get()) >= UNTOLD {
+            self.task.borrow().wake_by_ref();
+        }
+    }
+}
+
+/// Sends requests over a connection, which ends when this is dropped and its last body with it.
+pub(super) struct Http2 {
+    requests: RefCell<SendRequest<Bytes>>,
+    shared: Rc<Shared>,
+}
+
+/// A connection: what sends requests, how many it takes at a time, and what must be polled for
+/// anything to happen.
+pub(super) type Connected<F> = (Http2, Rc<Cell<usize>>, F);
+
+/// Begins to speak HTTP/2 over `stream`, whose packets took `rtt` to come back where that is known.
 ///
-/// What may be in flight is `window` at most, where it is given: the body's reader is limited, and
-/// what a server sends before that waits in memory.
+/// What may be in flight is as `buffers` say, and `limit` at most, where it is given: the body's reader
+/// is limited, and what a server sends before that waits in memory.
 pub(super) async fn connect<S>(
     stream: S,
-    window: Option<u64>,
-) -> hyper::Result<Http2<impl Future<Output = ()> + 'static>>
+    rtt: Option<Duration>,
+    buffers: Http2Buffers,
+    limit: Option<u64>,
+) -> Result<Connected<impl Future<Output = ()> + 'static>, h2::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let within = |most: u32| window.map_or(most, |window| window.min(most.into()) as u32);
-    let (sender, mut connection) = Builder::new(LocalExecutor)
-        .initial_stream_window_size(within(STREAM_WINDOW))
-        .initial_connection_window_size(within(CONNECTION_WINDOW))
-        .max_frame_size(FRAME)
+    let within = |most: u64| limit.map_or(most, |limit| limit.min(most));
+    let window = within(buffers.window);
+    let first = FIRST_WINDOW.min(window);
+    let came = Rc::<Cell<u64>>::default();
+    let (requests, mut connection) = Builder::new()
+        .initial_window_size(first as u32)
+        .initial_connection_window_size(window as u32)
+        .max_frame_size(buffers.frame as u32)
+        .max_header_list_size(HEADERS)
         .initial_max_send_streams(INITIAL_STREAMS)
-        .handshake(TokioIo::new(Bursts { io: stream, left: BURST }))
+        .enable_push(false)
+        .handshake(Bursts::new(stream, Rc::clone(&came)))
         .await?;
+    let mut credit = ConnectionCredit::new(Timestamp::START);
+    if let Some(rtt) = rtt {
+        credit.on_rtt(rtt);
+    }
+    let shared = Rc::new(Shared {
+        has_ended: Cell::new(false),
+        bodies: Cell::new(0),
+        window: Cell::new(first),
+        wanted: Cell::new(0),
+        held: Cell::new(0),
+        made_up: Cell::new(0),
+        task: RefCell::new(Waker::noop().clone()),
+        credit: limit.is_none().then_some(RefCell::new(credit)),
+    });
     let capacity = Rc::new(Cell::new(INITIAL_STREAMS));
-    let known = Rc::clone(&capacity);
+    let round_trip = connection
+        .ping_pong()
+        .map(|pings| -> LocalBoxFuture<'static, _> { Box::pin(round_trip(pings)) });
+    let mut task = Task {
+        connection,
+        window,
+        capacity: Rc::clone(&capacity),
+        shared: Rc::clone(&shared),
+        began: Instant::now(),
+        came,
+        round_trip,
+    };
     let driver = async move {
-        let ended = poll_fn(|cx| {
-            known.set(connection.current_max_send_streams());
-            Pin::new(&mut connection).poll(cx)
-        });
-        if let Err(error) = ended.await {
+        let ended = poll_fn(|cx| task.poll(cx)).await;
+        task.shared.has_ended.set(true);
+        if let Err(error) = ended {
             tracing::debug!(%error, "HTTP/2 connection ended");
         }
     };
-    Ok((sender, capacity, driver))
+    Ok((Http2 { requests: RefCell::new(requests), shared }, capacity, driver))
 }
 
-/// Runs hyper's tasks on this thread.
-#[derive(Clone)]
-struct LocalExecutor;
+impl Http2 {
+    /// Whether no further request can be sent: the connection has ended, or its server goes away.
+    pub(super) fn is_closed(&self) -> bool {
+        let mut no_one = Context::from_waker(Waker::noop());
+        self.shared.has_ended.get()
+            || matches!(self.requests.borrow_mut().poll_ready(&mut no_one), Poll::Ready(Err(_)))
+    }
 
-impl<F> hyper::rt::Executor<F> for LocalExecutor
-where
-    F: Future<Output: 'static> + 'static,
-{
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
+    /// Sends a request. Dropping the future, or the body before its end, resets the stream.
+    pub(super) fn send(
+        &self,
+        request: Request<()>,
+    ) -> LocalBoxFuture<'static, Result<(Response<()>, Http2Body), h2::Error>> {
+        let sent = self.requests.borrow_mut().send_request(request, true);
+        let shared = Rc::clone(&self.shared);
+        Box::pin(async move {
+            let (mut response, _) = sent?;
+            pass_interim(&mut response).await?;
+            let (head, incoming) = response.await?.into_parts();
+            Ok((Response::from_parts(head, ()), Http2Body::new(incoming, shared)))
+        })
     }
 }
 
-/// A body that is being read.
-pub(super) struct Http2Body {
-    incoming: Incoming,
-    /// What of the last frame is not used yet.
-    rest: Bytes,
-    /// Met behind bytes that were used first.
-    failure: Option<hyper::Error>,
-}
-
-impl Http2Body {
-    pub(super) fn new(incoming: Incoming) -> Self {
-        Self { incoming, rest: Bytes::new(), failure: None }
-    }
-
-    /// Whether the body has ended.
-    pub(super) fn is_at_end(&self) -> bool {
-        self.rest.is_empty() && self.failure.is_none() && self.incoming.is_end_stream()
-    }
-
-    /// Gives the next piece to `take`. `None` at the end.
-    pub(super) async fn piece<R>(
-        &mut self,
-        scratch: &Scratch,
-        share: &Share,
-        take: impl FnOnce(Piece<'_>) -> R,
-    ) -> hyper::Result<Option<R>> {
-        let gathered = poll_fn(|cx| {
-            share.poll_read(cx, |cx, most| scratch.poll_gather(most, |to| self.poll_read(cx, to)))
-        });
-        let length = gathered.await?;
-        share.spend(length);
-        Ok(if length == 0 { None } else { scratch.hand_over(Came::Buffer(length), take) })
-    }
-
-    /// Reads of one frame; nothing at the end.
-    fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<hyper::Result<()>> {
-        if let Some(failure) = self.failure.take() {
-            return Poll::Ready(Err(failure));
+/// Reads interim responses up to the final one, or to a failure that this will meet again.
+async fn pass_interim(response: &mut ResponseFuture) -> Result<(), h2::Error> {
+    let mut interim = 0;
+    while let Some(Ok(_)) = poll_fn(|cx| response.poll_informational(cx)).await {
+        interim += 1;
+        if interim > MOST_INTERIM {
+            return Err(Reason::ENHANCE_YOUR_CALM.into());
         }
-        while self.rest.is_empty() {
-            match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
-                // Trailers are no part of the file.
-                Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
-                Some(Err(failure)) if buffer.filled().is_empty() => {
-                    return Poll::Ready(Err(failure));
-                }
-                Some(Err(failure)) => {
-                    self.failure = Some(failure);
-                    return Poll::Ready(Ok(()));
-                }
-                None => return Poll::Ready(Ok(())),
+    }
+    Ok(())
+}
+
+/// What reads and writes the frames of a connection.
+struct Task<S> {
+    connection: Connection<Bursts<S>, Bytes>,
+    /// What may wait to be read of all streams together.
+    window: u64,
+    capacity: Rc<Cell<usize>>,
+    shared: Rc<Shared>,
+    began: Instant,
+    /// Bytes that were read from the stream since this was last taken.
+    came: Rc<Cell<u64>>,
+    /// Until it is known.
+    round_trip: Option<LocalBoxFuture<'static, Result<Duration, h2::Error>>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        if let Some(credit) = &self.shared.credit
+            && let Some(round_trip) = &mut self.round_trip
+            && let Poll::Ready(measured) = round_trip.as_mut().poll(cx)
+        {
+            self.round_trip = None;
+            if let Ok(rtt) = measured {
+                credit.borrow_mut().on_rtt(rtt);
             }
         }
-        let length = self.rest.len().min(buffer.remaining());
-        buffer.put_slice(&self.rest[..length]);
-        self.rest.advance(length);
-        Poll::Ready(Ok(()))
-    }
-}
-
-/// A stream whose reader is made to pause after each burst.
-struct Bursts<S> {
-    io: S,
-    left: usize,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Bursts<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.left == 0 {
-            self.left = BURST;
+        self.make_up(cx);
+        let ended = Pin::new(&mut self.connection).poll(cx);
+        self.capacity.set(self.connection.max_concurrent_send_streams());
+        if ended.is_pending() && self.widen() {
             cx.waker().wake_by_ref();
-            return Poll::Pending;
         }
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
-        self.left = match read {
-            Poll::Pending => BURST,
-            Poll::Ready(_) => self.left.saturating_sub(buffer.filled().len() - before),
-        };
-        read
+        ended
+    }
+
+    /// What is held back of one stream was read, so it takes no memory, and must not stop the others: the
+    /// connection as a whole gets it back.
+    fn make_up(&mut self, cx: &Context<'_>) {
+        let shared = &self.shared;
+        if !shared.task.borrow().will_wake(cx.waker()) {
+            shared.task.replace(cx.waker().clone());
+        }
+        let held = shared.held.get();
+        if held != shared.made_up.replace(held) {
+            let target = (self.window + held).min(MOST_WINDOW);
+            self.connection.set_target_window_size(target as u32);
+        }
+    }
+
+    /// Takes note of what came. Returns whether the server is to be told of a larger window.
+    fn widen(&mut self) -> bool {
+        let Some(credit) = &self.shared.credit else { return false };
+        let mut credit = credit.borrow_mut();
+        credit.on_bytes(Timestamp::new(self.began.elapsed()), self.came.take());
+        // A wider one reaches every stream at once: not beyond the end of the longest.
+        let window = credit.window().min(self.shared.wanted.take()).min(self.window);
+        // It is refused while the last change is not acknowledged.
+        let is_told = window > self.shared.window.get()
+            && self.connection.set_initial_window_size(window as u32).is_ok();
+        if is_told {
+            self.shared.window.set(window);
+        }
+        is_told
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bursts<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio_test::task::spawn;
-    use tokio_test::{assert_pending, assert_ready_ok};
-
-    use super::*;
-
-    #[test]
-    fn a_reader_pauses_after_a_burst_and_is_woken_at_once() {
-        let mut stream = Bursts { io: std::io::Cursor::new(vec![0; 3 * BURST]), left: BURST };
-        let mut memory = vec![0; BURST];
-        let mut task = spawn(());
-        for _ in 0..3 {
-            let mut buffer = ReadBuf::new(&mut memory);
-            let read = task.enter(|cx, _| Pin::new(&mut stream).poll_read(cx, &mut buffer));
-            assert_ready_ok!(read);
-            assert_eq!(buffer.filled().len(), BURST);
-            assert!(!task.is_woken());
-            let mut buffer = ReadBuf::new(&mut memory);
-            let read = task.enter(|cx, _| Pin::new(&mut stream).poll_read(cx, &mut buffer));
-            assert_pending!(read);
-            assert!(task.is_woken());
-            task = spawn(());
-        }
-    }
+/// How long a server takes to answer a ping. Behind a proxy, opening the connection does not tell.
+async fn round_trip(mut pings: PingPong) -> Result<Duration, h2::Error> {
+    let asked = Instant::now();
+    pings.ping(Ping::opaque()).await?;
+    Ok(asked.elapsed())
 }

@@ -1,4 +1,4 @@
-//! Connections: an own connector over hyper's `client::conn`.
+//! Connections: an own connector, HTTP/1.1 of its own, and HTTP/2 over the frames of `h2`.
 //!
 //! Everything here runs on one thread, inside a [`tokio::task::LocalSet`].
 
@@ -11,6 +11,7 @@ mod failure;
 mod happy_eyeballs;
 mod http1;
 mod http2;
+mod memory;
 mod netrc;
 mod open;
 mod origin;
@@ -40,6 +41,7 @@ pub use connector::{Connected, Connector, Io, Segments};
 pub use cookies::Cookies;
 pub use netrc::Netrc;
 pub use origin::{Origin, Scheme, shown, shown_text};
+pub(crate) use pace::ClientRate;
 pub use proxy::Proxies;
 pub use response::GetResponse;
 pub(crate) use scratch::Piece;

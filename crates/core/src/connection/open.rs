@@ -7,11 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use http::{Request, Response};
-use http_body_util::Empty;
-use hyper::client::conn::http2::SendRequest;
+use pelton_algos::memory::Http2Buffers;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
@@ -19,7 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use super::config::{HttpConfig, ProtocolChoice};
 use super::connector::{Connected, Connector};
 use super::http1::{Duplex, Http1, Http1Body};
-use super::http2::{self, Http2Body};
+use super::http2::{self, Http2, Http2Body};
+use super::memory::{Memory, Room};
 use super::origin::{Origin, Scheme};
 use super::pace::Pace;
 use super::proxy::{self, Route, Router};
@@ -30,16 +29,10 @@ use super::tls_stream::TlsStream;
 use super::wire::Wire;
 use crate::{Error, ErrorKind, Result};
 
-/// Most bytes that HTTP/2 takes from a socket at once: by itself it makes a system call for 8 KiB.
-const HTTP2_READ_BUFFER: usize = 256 * 1024;
-
-/// The request body: none.
-pub(super) type NoBody = Empty<Bytes>;
-
 /// Sends requests over one connection.
 pub(super) enum Sender {
     Http1(Rc<Http1>),
-    Http2(SendRequest<NoBody>),
+    Http2(Http2),
 }
 
 /// Why a request got no response.
@@ -48,7 +41,7 @@ pub(super) enum SendFailure {
     #[error(transparent)]
     Http1(#[from] io::Error),
     #[error(transparent)]
-    Http2(#[from] hyper::Error),
+    Http2(#[from] h2::Error),
 }
 
 /// The body of a response.
@@ -63,18 +56,18 @@ impl Sender {
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Self::Http1(connection) => connection.is_closed(),
-            Self::Http2(sender) => sender.is_closed(),
+            Self::Http2(connection) => connection.is_closed(),
         }
     }
 
     pub(super) fn is_ready(&self) -> bool {
         match self {
             Self::Http1(connection) => connection.is_ready(),
-            Self::Http2(sender) => sender.is_ready(),
+            Self::Http2(connection) => !connection.is_closed(),
         }
     }
 
-    pub(super) fn send(&mut self, request: Request<NoBody>) -> LocalBoxFuture<'static, Sent> {
+    pub(super) fn send(&self, request: Request<()>) -> LocalBoxFuture<'static, Sent> {
         match self {
             Self::Http1(connection) => {
                 let sent = connection.send(request);
@@ -83,11 +76,11 @@ impl Sender {
                     Ok((head, Body::Http1(body)))
                 })
             }
-            Self::Http2(sender) => {
-                let sent = sender.send_request(request);
+            Self::Http2(connection) => {
+                let sent = connection.send(request);
                 Box::pin(async move {
-                    let (head, body) = sent.await?.into_parts();
-                    Ok((Response::from_parts(head, ()), Body::Http2(Http2Body::new(body))))
+                    let (head, body) = sent.await?;
+                    Ok((head, Body::Http2(body)))
                 })
             }
         }
@@ -96,7 +89,7 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        // hyper ends a connection without senders by itself.
+        // One of HTTP/2 ends by itself.
         if let Self::Http1(connection) = self {
             connection.close();
         }
@@ -123,6 +116,7 @@ pub(super) struct Opener {
     tls: OnceCell<Arc<ClientConfig>>,
     telemetry: Rc<Telemetry>,
     pace: Pace,
+    memory: Memory,
 }
 
 impl Opener {
@@ -135,7 +129,8 @@ impl Opener {
         pace: Pace,
     ) -> Result<Self> {
         let router = Router::new(&config.proxies)?;
-        let opener = Self { connector, config, router, tls: OnceCell::new(), telemetry, pace };
+        let (tls, memory) = Default::default();
+        let opener = Self { connector, config, router, tls, telemetry, pace, memory };
         // Loading the platform's authorities takes time that a run over http need not spend; a file
         // that the user named is checked before anything else happens.
         if opener.config.tls.extra_ca.is_some() || opener.config.tls.client_certificate.is_some() {
@@ -146,6 +141,10 @@ impl Opener {
 
     pub(super) fn telemetry(&self) -> &Rc<Telemetry> {
         &self.telemetry
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     pub(super) fn route(&self, origin: &Origin) -> Route {
@@ -160,10 +159,15 @@ impl Opener {
             && self.config.protocol != ProtocolChoice::Http2PriorKnowledge
     }
 
-    /// Opens a connection to `origin`.
-    pub(super) async fn open(&self, origin: &Origin, route: &Route) -> Result<Established> {
+    /// Opens a connection to `origin`, which holds no more than there is `room` for.
+    pub(super) async fn open(
+        &self,
+        origin: &Origin,
+        route: &Route,
+        room: &Room,
+    ) -> Result<Established> {
         let limit = self.config.connect_timeout;
-        match tokio::time::timeout(limit, self.open_untimed(origin, route)).await {
+        match tokio::time::timeout(limit, self.open_untimed(origin, route, room)).await {
             Ok(result) => result,
             Err(_) => Err(Error::new(
                 ErrorKind::Timeout,
@@ -172,14 +176,22 @@ impl Opener {
         }
     }
 
-    async fn open_untimed(&self, origin: &Origin, route: &Route) -> Result<Established> {
+    async fn open_untimed(
+        &self,
+        origin: &Origin,
+        route: &Route,
+        room: &Room,
+    ) -> Result<Established> {
         let start = Instant::now();
         let (wire, rtt) = self.reach(origin, route).await?;
         let (protocol, sender, capacity, driver) = match origin.scheme {
-            Scheme::Https => self.over_tls(wire, origin, rtt).await?,
+            Scheme::Https => self.over_tls(wire, origin, route, rtt, room).await?,
             Scheme::Http if self.config.protocol == ProtocolChoice::Http2PriorKnowledge => {
-                let buffered = BufReader::with_capacity(HTTP2_READ_BUFFER, wire);
-                http2(buffered, origin, self.pace.window(rtt)).await?
+                let buffers = room.http2();
+                // By itself HTTP/2 makes a system call for 8 KiB.
+                let buffered = BufReader::with_capacity(buffers.read as usize, wire);
+                let limit = self.pace.window(rtt);
+                http2(buffered, origin, end_to_end(route, rtt), buffers, limit).await?
             }
             Scheme::Http => http1(wire),
         };
@@ -215,7 +227,9 @@ impl Opener {
         &self,
         wire: Wire,
         origin: &Origin,
+        route: &Route,
         rtt: Option<Duration>,
+        room: &Room,
     ) -> Result<Handshaken> {
         let name = ServerName::try_from(origin.host.to_string()).map_err(|error| {
             let message = format!("{origin}: the host is no name that a certificate can have");
@@ -224,15 +238,17 @@ impl Opener {
         let stream = TlsStream::connect(self.tls_config()?, name, wire)
             .await
             .map_err(|error| tls::handshake_failure(origin, error))?;
-        let window = self.pace.window(rtt);
+        let (window, rtt) = (self.pace.window(rtt), end_to_end(route, rtt));
         let picked_http2 = stream.alpn_protocol() == Some(tls::ALPN_HTTP2);
         match self.config.protocol {
             ProtocolChoice::Http2 if !picked_http2 => {
                 let message = format!("{origin}: the server does not offer HTTP/2");
                 Err(Error::new(ErrorKind::Tls, message))
             }
-            ProtocolChoice::Http2PriorKnowledge => http2(stream, origin, window).await,
-            _ if picked_http2 => http2(stream, origin, window).await,
+            ProtocolChoice::Http2PriorKnowledge => {
+                http2(stream, origin, rtt, room.http2(), window).await
+            }
+            _ if picked_http2 => http2(stream, origin, rtt, room.http2(), window).await,
             _ => Ok(http1(stream)),
         }
     }
@@ -255,16 +271,27 @@ fn http1(stream: impl Duplex + 'static) -> Handshaken {
     (Protocol::Http11, Sender::Http1(connection), Rc::new(Cell::new(1)), driver)
 }
 
-async fn http2<S>(stream: S, origin: &Origin, window: Option<u64>) -> Result<Handshaken>
+/// The round trip to the origin, where opening the byte stream showed it.
+fn end_to_end(route: &Route, rtt: Option<Duration>) -> Option<Duration> {
+    rtt.filter(|_| matches!(route, Route::Direct))
+}
+
+async fn http2<S>(
+    stream: S,
+    origin: &Origin,
+    rtt: Option<Duration>,
+    buffers: Http2Buffers,
+    window: Option<u64>,
+) -> Result<Handshaken>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let connected = http2::connect(stream, window).await;
+    let connected = http2::connect(stream, rtt, buffers, window).await;
     let (sender, capacity, driver) = connected.map_err(|error| handshake_failure(origin, error))?;
     Ok((Protocol::Http2, Sender::Http2(sender), capacity, Box::pin(driver)))
 }
 
-fn handshake_failure(origin: &Origin, error: hyper::Error) -> Error {
+fn handshake_failure(origin: &Origin, error: h2::Error) -> Error {
     let message = format!("{origin}: the connection ended during the HTTP handshake");
     Error::new(ErrorKind::Connect, message).with_source(error)
 }

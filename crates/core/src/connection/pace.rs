@@ -1,19 +1,23 @@
-//! The limit on the rate of a run, as the bodies that are read keep to it.
+//! The limits on rates, as the bodies that are read keep to them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use pelton_algos::ranges::StreamId;
-use pelton_algos::rate::{RateBudget, Turn};
+use pelton_algos::rate::{CommonRate, RateBudget, Reader, Turn};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::origin::Origin;
 
 /// What a server may have on its way: so long at the limit, or two round trips.
 const AHEAD: Duration = Duration::from_millis(100);
@@ -22,42 +26,97 @@ const LEAST_WINDOW: u64 = 16 * 1024;
 /// From here on the kernel finds the window by itself: it is ahead of no limit that matters.
 const WIDE: u64 = 4 * 1024 * 1024;
 
-/// The limit that all bodies of a run share.
-#[derive(Clone, Default)]
+/// The limit of a client, which all of its runs share.
+pub(crate) struct ClientRate {
+    started: Instant,
+    common: Mutex<CommonRate>,
+    runs: AtomicU64,
+}
+
+impl Default for ClientRate {
+    fn default() -> Self {
+        let (common, runs) = Default::default();
+        Self { started: Instant::now(), common, runs }
+    }
+}
+
+impl ClientRate {
+    /// Another limit from now on. Runs see it when they [`look`](Pace::look_above).
+    pub(crate) fn set_rate(&self, rate: Option<BitRate>) {
+        self.common().set_rate(self.now(), rate);
+    }
+
+    fn common(&self) -> MutexGuard<'_, CommonRate> {
+        self.common.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::new(self.started.elapsed())
+    }
+}
+
+/// The limits that all bodies of a run share.
+#[derive(Clone)]
 pub(super) struct Pace(Rc<Shared>);
 
 struct Shared {
-    started: Instant,
+    above: Arc<ClientRate>,
+    /// The run's number in it.
+    run: u64,
+    /// Its rate when it was looked at last.
+    seen: Cell<Option<BitRate>>,
     budget: RefCell<RateBudget>,
+    /// Origins by number.
+    origins: RefCell<HashMap<Origin, u64>>,
     /// Streams that wait for their turn.
     wakers: RefCell<HashMap<StreamId, Waker>>,
 }
 
-impl Default for Shared {
-    fn default() -> Self {
-        let (budget, wakers) = Default::default();
-        Self { started: Instant::now(), budget, wakers }
-    }
-}
-
 impl Pace {
-    /// Another limit from now on.
-    pub(super) fn set_rate(&self, rate: Option<BitRate>) {
-        self.0.budget.borrow_mut().set_rate(self.now(), rate);
-        for (_, waker) in self.0.wakers.borrow_mut().drain() {
-            waker.wake();
-        }
+    /// No limits but those of `above`.
+    pub(super) fn below(above: Arc<ClientRate>) -> Self {
+        let run = above.runs.fetch_add(1, Ordering::Relaxed);
+        let seen = Cell::new(above.common().rate());
+        let budget = RefCell::new(RateBudget::new(run));
+        let (origins, wakers) = Default::default();
+        Self(Rc::new(Shared { above, run, seen, budget, origins, wakers }))
     }
 
-    /// The part of the limit that `stream` of `file` has.
-    pub(super) fn share(&self, file: u64, stream: StreamId) -> Share {
-        Share(Some(Part { pace: self.clone(), file, stream, timer: RefCell::default() }))
+    /// Other limits from now on: of all together, and of each origin.
+    pub(super) fn set_rates(&self, all: Option<BitRate>, per_origin: Option<BitRate>) {
+        let now = self.now();
+        let mut budget = self.0.budget.borrow_mut();
+        budget.set_rate(now, all);
+        budget.set_rate_per_origin(now, per_origin);
+        drop(budget);
+        self.wake_all();
+    }
+
+    /// The limit above the run's, and whether it holds the run. To be looked at now and then: that it is
+    /// another one is noticed here.
+    pub(super) fn look_above(&self) -> (Option<BitRate>, bool) {
+        let common = self.0.above.common();
+        let (rate, holds) = (common.rate(), common.holds(self.now(), self.0.run));
+        drop(common);
+        if self.0.seen.replace(rate) != rate {
+            self.wake_all();
+        }
+        (rate, holds)
+    }
+
+    /// The part of the limits that `stream` of `file` has, which comes from `origin`.
+    pub(super) fn share(&self, origin: &Origin, file: u64, stream: StreamId) -> Share {
+        let mut origins = self.0.origins.borrow_mut();
+        let next = origins.len() as u64;
+        let origin = *origins.entry(origin.clone()).or_insert(next);
+        let reader = Reader { origin, file, stream };
+        Share(Some(Part { pace: self.clone(), reader, timer: RefCell::default() }))
     }
 
     /// What one connection with this round-trip time may have on its way, so that the wire follows
     /// what is read. `None`: what it likes.
     pub(super) fn window(&self, rtt: Option<Duration>) -> Option<u64> {
-        let rate = self.0.budget.borrow().rate()?;
+        let rate = self.0.budget.borrow().rate(&self.0.above.common())?;
         let ahead = AHEAD.max(rtt.unwrap_or_default() * 2);
         let Bytes(window) = rate * ahead;
         (window < WIDE).then_some(window.max(LEAST_WINDOW))
@@ -74,14 +133,30 @@ impl Pace {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::new(self.0.started.elapsed())
+        self.0.above.now()
+    }
+
+    fn wake_all(&self) {
+        for (_, waker) in self.0.wakers.borrow_mut().drain() {
+            waker.wake();
+        }
     }
 
     fn wake_next(&self) {
-        let next = self.0.budget.borrow().next();
-        if let Some(waker) = next.and_then(|stream| self.0.wakers.borrow_mut().remove(&stream)) {
+        let mut wakers = self.0.wakers.borrow_mut();
+        if wakers.is_empty() {
+            return;
+        }
+        let next = self.0.budget.borrow().next(self.now());
+        if let Some(waker) = next.and_then(|stream| wakers.remove(&stream)) {
             waker.wake();
         }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.above.common().forget(self.run);
     }
 }
 
@@ -91,8 +166,8 @@ pub(super) struct Share(Option<Part>);
 
 struct Part {
     pace: Pace,
-    file: u64,
-    stream: StreamId,
+    reader: Reader,
+    /// While it is told when to ask again.
     timer: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 
@@ -115,8 +190,11 @@ impl Share {
 
     /// `bytes` came.
     pub(super) fn spend(&self, bytes: usize) {
-        if let Some(Part { pace, file, stream, .. }) = &self.0 {
-            pace.0.budget.borrow_mut().spend(pace.now(), *file, *stream, bytes as u64);
+        if let Some(Part { pace, reader, .. }) = &self.0 {
+            let above = &pace.0.above;
+            let mut budget = pace.0.budget.borrow_mut();
+            budget.spend(pace.now(), *reader, bytes as u64, &mut above.common());
+            drop(budget);
             pace.wake_next();
         }
     }
@@ -124,22 +202,28 @@ impl Share {
 
 impl Part {
     fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<usize> {
-        let Shared { started, budget, wakers } = &*self.pace.0;
+        let Shared { above, budget, wakers, .. } = &*self.pace.0;
+        let stream = self.reader.stream;
         loop {
-            let turn = budget.borrow_mut().ask(self.pace.now(), self.file, self.stream);
-            // A change of the limit wakes whoever waits, for whatever.
+            let now = self.pace.now();
+            let turn = budget.borrow_mut().ask(now, self.reader, &mut above.common());
+            // A change of a limit wakes whoever waits, for whatever.
             match turn {
                 Turn::Now(most) => {
-                    wakers.borrow_mut().remove(&self.stream);
+                    wakers.borrow_mut().remove(&stream);
                     return Poll::Ready(usize::try_from(most).unwrap_or(usize::MAX));
                 }
                 Turn::Later => {
-                    wakers.borrow_mut().insert(self.stream, cx.waker().clone());
+                    wakers.borrow_mut().insert(stream, cx.waker().clone());
+                    if self.timer.take().is_some() {
+                        // It was the next until another one's origin was free again.
+                        self.pace.wake_next();
+                    }
                     return Poll::Pending;
                 }
                 Turn::At(at) => {
-                    wakers.borrow_mut().insert(self.stream, cx.waker().clone());
-                    let at = *started + at.since_start();
+                    wakers.borrow_mut().insert(stream, cx.waker().clone());
+                    let at = above.started + at.since_start();
                     let mut timer = self.timer.borrow_mut();
                     let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
                     if timer.deadline() != at {
@@ -152,14 +236,15 @@ impl Part {
     }
 
     fn withdraw(&self) {
-        self.pace.0.budget.borrow_mut().withdraw(self.file, self.stream);
+        let above = &self.pace.0.above;
+        self.pace.0.budget.borrow_mut().withdraw(self.reader, &mut above.common());
         self.pace.wake_next();
     }
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
-        self.pace.0.wakers.borrow_mut().remove(&self.stream);
+        self.pace.0.wakers.borrow_mut().remove(&self.reader.stream);
         self.withdraw();
     }
 }

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use http::{HeaderValue, Request};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::open::{Established, NoBody, Opener, Sender, Sent};
+use super::memory::Room;
+use super::open::{Established, Opener, Sender, Sent};
 use super::origin::Origin;
 use super::proxy::Route;
 use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
@@ -26,7 +28,7 @@ const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 struct Connection {
     id: ConnectionId,
     protocol: Protocol,
-    sender: RefCell<Sender>,
+    sender: Sender,
     /// How many requests it takes at a time.
     capacity: Rc<Cell<usize>>,
     outstanding: Cell<usize>,
@@ -34,17 +36,20 @@ struct Connection {
     served: Cell<u64>,
     /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
     retiring: Cell<bool>,
+    /// Whether it crawls: others are preferred, and it closes when it is free.
+    is_slow: Cell<bool>,
+    _room: Room,
 }
 
 impl Connection {
     fn is_closed(&self) -> bool {
-        self.sender.borrow().is_closed()
+        self.sender.is_closed()
     }
 
     fn takes_another(&self) -> bool {
         !self.retiring.get()
             && self.outstanding.get() < self.capacity.get()
-            && self.sender.borrow().is_ready()
+            && self.sender.is_ready()
     }
 }
 
@@ -65,8 +70,8 @@ impl Lease {
         self.connection.protocol
     }
 
-    pub(super) fn send(&self, request: Request<NoBody>) -> LocalBoxFuture<'static, Sent> {
-        self.connection.sender.borrow_mut().send(request)
+    pub(super) fn send(&self, request: Request<()>) -> LocalBoxFuture<'static, Sent> {
+        self.connection.sender.send(request)
     }
 }
 
@@ -74,8 +79,10 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.connection.outstanding.set(self.connection.outstanding.get() - 1);
         if let Some(set) = self.set.upgrade() {
-            if self.connection.retiring.get() {
+            if self.connection.retiring.get() || self.connection.is_slow.get() {
                 set.close_retired();
+            } else if set.opener.memory().is_wanted() {
+                set.close_idle();
             } else {
                 set.hand_out();
             }
@@ -107,7 +114,9 @@ impl OriginSet {
     pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
         let route = opener.route(&origin);
         let state = RefCell::default();
-        Rc::new(Self { origin, route, opener, limit: Cell::new(limit), state })
+        let set = Rc::new(Self { origin, route, opener, limit: Cell::new(limit), state });
+        set.opener.memory().join(&set);
+        set
     }
 
     pub(super) fn origin(&self) -> &Origin {
@@ -136,20 +145,42 @@ impl OriginSet {
 
     /// Makes sure that `count` connections exist or are being opened, as far as the limit allows.
     pub(super) fn open_early(self: &Rc<Self>, count: usize) {
-        while self.state.borrow_mut().begin_opening(count.min(self.limit.get())) {
-            self.spawn_open();
+        while let Some(room) = self.begin_opening(count.min(self.limit.get())) {
+            self.spawn_open(room);
         }
     }
 
     /// Waits for a connection that takes a request. First come, first served.
     pub(super) async fn acquire(self: &Rc<Self>) -> Result<Lease> {
-        let (waiter, turn) = oneshot::channel();
+        let (waiter, mut turn) = oneshot::channel();
         self.state.borrow_mut().waiters.push_back(waiter);
-        self.pump();
-        turn.await.unwrap_or_else(|_| {
-            let message = format!("{}: the connections were shut down", self.origin);
-            Err(Error::new(ErrorKind::Cancelled, message))
-        })
+        loop {
+            let mut freed = pin!(self.opener.memory().freed());
+            freed.as_mut().enable();
+            self.pump();
+            tokio::select! {
+                biased;
+                lease = &mut turn => return lease.unwrap_or_else(|_| {
+                    let message = format!("{}: the connections were shut down", self.origin);
+                    Err(Error::new(ErrorKind::Cancelled, message))
+                }),
+                () = freed => {}
+            }
+        }
+    }
+
+    /// `id` takes further requests only where there can be no other, and closes when it is free.
+    pub(super) fn shun(&self, id: ConnectionId) {
+        let state = self.state.borrow();
+        for connection in state.connections.iter().filter(|connection| connection.id == id) {
+            connection.is_slow.set(true);
+        }
+        drop(state);
+        self.close_retired();
+    }
+
+    pub(super) fn has_connections(&self) -> bool {
+        self.state.borrow().existing() > 0
     }
 
     /// Closes every connection that serves no request now.
@@ -161,21 +192,33 @@ impl OriginSet {
     fn pump(self: &Rc<Self>) {
         self.hand_out();
         loop {
-            let mut state = self.state.borrow_mut();
+            let state = self.state.borrow();
             let wanted = state.waiters.len() > state.opening + state.finishing();
-            if !wanted || !state.begin_opening(self.limit.get()) {
+            drop(state);
+            if !wanted {
                 return;
             }
-            drop(state);
-            self.spawn_open();
+            let Some(room) = self.begin_opening(self.limit.get()) else { return };
+            self.spawn_open(room);
         }
+    }
+
+    /// Room for a further connection, which counts as opening, if there may be one without having more
+    /// than `limit`.
+    fn begin_opening(&self, limit: usize) -> Option<Room> {
+        let may_open = self.state.borrow().may_open(limit);
+        let room = may_open.then(|| self.opener.memory().reserve(self)).flatten()?;
+        self.state.borrow_mut().opening += 1;
+        Some(room)
     }
 
     /// Hands free connections to waiters.
     fn hand_out(self: &Rc<Self>) {
         loop {
             let mut state = self.state.borrow_mut();
-            let Some(connection) = state.pick(self.limit.get()) else { return };
+            let further = self.opener.memory().further();
+            let limit = self.limit.get().min(state.existing() + further);
+            let Some(connection) = state.pick(limit) else { return };
             let Some(waiter) = state.waiters.pop_front() else { return };
             drop(state);
             // The waiter was there a moment ago; if it is gone, the lease comes back by itself.
@@ -190,30 +233,32 @@ impl OriginSet {
         Lease { connection, set: Rc::downgrade(self), reused: served > 0 }
     }
 
-    fn spawn_open(self: &Rc<Self>) {
+    fn spawn_open(self: &Rc<Self>, room: Room) {
         let set = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let result = set.opener.open(&set.origin, &set.route).await;
+            let result = set.opener.open(&set.origin, &set.route, &room).await;
             set.state.borrow_mut().opening -= 1;
             match result {
-                Ok(established) => set.adopt(established),
+                Ok(established) => set.adopt(established, room),
                 Err(error) => set.refused(&error),
             }
         });
     }
 
-    fn adopt(self: &Rc<Self>, established: Established) {
+    fn adopt(self: &Rc<Self>, established: Established, room: Room) {
         let Established { protocol, sender, capacity, driver, rtt, handshake } = established;
         let telemetry = self.opener.telemetry();
         let id = telemetry.opened();
         let connection = Connection {
             id,
             protocol,
-            sender: RefCell::new(sender),
+            sender,
             capacity,
             outstanding: Cell::new(0),
             served: Cell::new(0),
             retiring: Cell::new(false),
+            is_slow: Cell::new(false),
+            _room: room,
         };
         let connection = Rc::new(connection);
         self.spawn_driver(&connection, driver);
@@ -286,7 +331,10 @@ impl OriginSet {
     }
 
     fn close_retired(&self) {
-        self.retain(|connection| !connection.retiring.get() || connection.outstanding.get() > 0);
+        self.retain(|connection| {
+            !(connection.retiring.get() || connection.is_slow.get())
+                || connection.outstanding.get() > 0
+        });
     }
 
     /// Keeps the connections that `keep` says; the others close when their last request is done.
@@ -305,12 +353,10 @@ impl State {
         self.connections.iter().filter(|connection| !connection.is_closed()).count() + self.opening
     }
 
-    /// Whether a connection may be opened without having more than `limit`; counts it if so.
-    fn begin_opening(&mut self, limit: usize) -> bool {
+    /// Whether a connection may be opened without having more than `limit`.
+    fn may_open(&self, limit: usize) -> bool {
         let existing = self.existing();
-        let allowed = existing < limit && (existing == 0 || !self.is_paused());
-        self.opening += usize::from(allowed);
-        allowed
+        existing < limit && (existing == 0 || !self.is_paused())
     }
 
     /// Connections that serve no request and are about to take the next one, or to close.
@@ -332,15 +378,20 @@ impl State {
             return None;
         }
         let existing = self.existing();
+        let is_slow = |connection: &&Rc<Connection>| connection.is_slow.get();
+        let crawling = self.connections.iter().filter(|it| is_slow(it) && !it.is_closed()).count();
+        let may_share = existing >= limit || self.is_paused();
+        // Those that crawl bear requests where there can be no others.
+        let takes_slow = may_share && crawling == existing;
+        let bearing = || self.connections.iter().filter(|it| takes_slow || !is_slow(it));
         let outstanding = |connection: &Rc<Connection>| connection.outstanding.get();
-        let requests = self.connections.iter().map(outstanding).sum::<usize>() + self.waiters.len();
-        let share = if existing >= limit || self.is_paused() {
-            requests.div_ceil(existing.max(1))
+        let share = if may_share {
+            let requests = bearing().map(outstanding).sum::<usize>() + self.waiters.len();
+            requests.div_ceil(if takes_slow { existing } else { existing - crawling }.max(1))
         } else {
             1
         };
-        self.connections
-            .iter()
+        bearing()
             .filter(|connection| connection.takes_another() && outstanding(connection) < share)
             .min_by_key(|connection| (outstanding(connection), Reverse(connection.served.get())))
             .map(Rc::clone)

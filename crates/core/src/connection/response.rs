@@ -81,25 +81,27 @@ impl GetResponse {
             // There is no room for one.
             Piece::Piped(_) => None,
         };
-        Ok(self.piece_or_pipe(|| 0, in_memory).await?.flatten())
+        Ok(self.piece_or_pipe(|| u64::MAX, false, in_memory).await?.flatten())
     }
 
-    /// The same, and where the connection can do it the piece stays in the kernel, as long as `room`
-    /// says how many bytes are welcome there.
+    /// The same of a body of which `wanted` bytes are still of use: over HTTP/2 no more is asked for.
+    /// Where it `may_pipe` and the connection can do it, the piece stays in the kernel.
     pub(crate) async fn piece_or_pipe<R>(
         &mut self,
-        room: impl Fn() -> u64,
+        wanted: impl Fn() -> u64,
+        may_pipe: bool,
         take: impl FnOnce(Piece<'_>) -> R,
     ) -> Result<Option<R>> {
         let (taken, is_at_end) = match &mut self.body {
             None => return Ok(None),
             Some(Body::Http1(body)) => {
+                let room = || if may_pipe { wanted() } else { 0 };
                 let piece = body.piece(&self.scratch, &self.share, room, take).await;
                 let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
                 (taken, body.is_at_end())
             }
             Some(Body::Http2(body)) => {
-                let piece = body.piece(&self.scratch, &self.share, take).await;
+                let piece = body.piece(&self.scratch, &self.share, wanted, take).await;
                 let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
                 (taken, body.is_at_end())
             }

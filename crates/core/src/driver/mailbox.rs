@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use tokio::sync::Notify;
 
-use crate::connection::{ConnectionEvent, Scheme};
+use crate::connection::ConnectionEvent;
 use crate::engine::Event;
 
 /// Events on their way from streams to the loop. Bytes of one stream that arrive together are one
@@ -36,12 +36,9 @@ impl Mailbox {
     /// Takes note of what a connection tells.
     pub(crate) fn put_connection_event(&self, event: &ConnectionEvent) {
         match event {
-            ConnectionEvent::Opened { origin, rtt: Some(rtt), handshake, .. } => {
-                let round_trips = match origin.scheme {
-                    Scheme::Http => 1,
-                    Scheme::Https => 2,
-                };
-                self.put(Event::Connected { rtt: *rtt, took: *handshake, round_trips });
+            ConnectionEvent::Opened { origin, protocol, rtt: Some(rtt), .. } => {
+                let origin = origin.clone();
+                self.put(Event::Connected { origin, protocol: *protocol, rtt: *rtt });
             }
             ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
             _ => {}

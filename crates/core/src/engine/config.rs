@@ -5,8 +5,11 @@ use std::time::Duration;
 use pelton_algos::cluster::ClusterConfig;
 use pelton_algos::limits::RetryConfig;
 use pelton_algos::link::LinkConfig;
+use pelton_algos::memory;
 use pelton_algos::params::DEFAULT_CONNECTIONS;
 use pelton_algos::units::{BitRate, Bytes};
+
+use super::rates::connections_within;
 
 /// No link of today is as slow, and a server that sends a byte now and then is: 125 B/s.
 const MIN_RATE: BitRate = BitRate::from_kbps(1);
@@ -26,6 +29,12 @@ pub struct UserLimits {
     pub split_floor: Option<Bytes>,
     /// Bytes of bodies come no faster than this, over all files together; files share it evenly.
     pub max_rate: Option<BitRate>,
+    /// The same for each origin, below [`max_rate`](Self::max_rate).
+    pub max_rate_per_origin: Option<BitRate>,
+    /// Buffers and windows of connections, and listings while they are read, hold no more than this
+    /// together. It bounds the number of connections, at least one of which there is; less than 1 MiB
+    /// counts as 1 MiB.
+    pub max_memory: Bytes,
 }
 
 impl Default for UserLimits {
@@ -37,20 +46,28 @@ impl Default for UserLimits {
             max_connections: 2 * DEFAULT_CONNECTIONS,
             split_floor: None,
             max_rate: None,
+            max_rate_per_origin: None,
+            max_memory: memory::DEFAULT_LIMIT,
         }
     }
 }
 
 impl UserLimits {
-    /// Nothing would ever move under a ceiling of zero: it counts as one.
-    pub(super) fn at_least_one(self) -> Self {
+    /// Nothing would ever move under a ceiling of zero: it counts as one, and a rate of zero as none.
+    /// Connections that memory or a limit on the rate of an origin has no room for are none.
+    pub(super) fn usable(self) -> Self {
+        let some = |rate: Option<BitRate>| rate.filter(|rate| *rate > BitRate::ZERO);
+        let max_rate_per_origin = some(self.max_rate_per_origin);
+        let of_rate = connections_within(max_rate_per_origin);
         Self {
             max_files: self.max_files.map(|most| most.max(1)),
             max_streams_per_file: self.max_streams_per_file.map(|most| most.max(1)),
-            max_connections_per_origin: self.max_connections_per_origin.max(1),
-            max_connections: self.max_connections.max(1),
+            max_connections_per_origin: self.max_connections_per_origin.clamp(1, of_rate),
+            max_connections: self.max_connections.clamp(1, memory::connections(self.max_memory)),
             split_floor: self.split_floor,
-            max_rate: self.max_rate.filter(|rate| *rate > BitRate::ZERO),
+            max_rate: some(self.max_rate),
+            max_rate_per_origin,
+            max_memory: self.max_memory,
         }
     }
 }

@@ -1,10 +1,19 @@
 //! How many connections origins get.
 
+use std::time::Duration;
+
 use pelton_algos::cluster::Cluster;
 use pelton_algos::connections::{self, FEW_ROUND_TRIPS};
+use pelton_algos::link::LinkEstimate;
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::Action;
 use super::{Engine, OriginId};
+use crate::connection::{Origin, Protocol};
+
+/// The bandwidth may be so many times what is assumed before it was seen.
+const OPENED_AHEAD: u32 = 2;
 
 /// Connections that the path has room for.
 #[derive(Debug, Clone, Copy)]
@@ -13,37 +22,95 @@ pub(super) struct Room {
     pub(super) separate: u32,
     /// Where requests share them.
     pub(super) shared: u32,
+    /// Requests that share connections.
+    pub(super) requests: u32,
 }
 
 impl Default for Room {
     /// Nothing is known of the path.
     fn default() -> Self {
-        Self { separate: u32::MAX, shared: u32::MAX }
+        Self { separate: u32::MAX, shared: u32::MAX, requests: u32::MAX }
     }
 }
 
 impl Engine {
+    /// A connection came up: what its origin speaks is known, and the first answers are on their way.
+    pub(super) fn on_connected(
+        &mut self,
+        now: Timestamp,
+        origin: &Origin,
+        protocol: Protocol,
+        rtt: Duration,
+    ) {
+        let id = self.origin_id(origin);
+        let state = self.origin(id);
+        if !state.ever_answered {
+            state.multiplexes = protocol == Protocol::Http2;
+        }
+        self.redecide |= !std::mem::replace(&mut self.has_connected, true);
+        let least = self.link.estimate().rtt;
+        if self.growth.on_handshake(now, rtt, least, self.goodput) {
+            self.has_shrunk = true;
+            self.redecide = true;
+        }
+    }
+
     /// Finds out how many connections the path has room for. The numbers of a user are exact.
     pub(super) fn make_room(&mut self, clusters: &[Cluster]) {
         if !self.policy.allows_growth() {
             return;
         }
-        let link = self.link.estimate();
+        self.room = self.room_for_short_files(clusters).unwrap_or_else(|| {
+            let link = self.link.estimate();
+            let separate = connections::with_room(&link);
+            let shared = connections::multiplexed(&link).saturating_mul(self.growth.windows());
+            Room { separate, shared: shared.min(separate), requests: u32::MAX }
+        });
+    }
+
+    /// Before anything is known of files and link, requests are not held back: the first ones find out.
+    /// Nothing where the files take more than a few round trips.
+    fn room_for_short_files(&self, clusters: &[Cluster]) -> Option<Room> {
         let files: u64 = clusters.iter().map(|cluster| cluster.files).sum();
         let sizes =
             clusters.iter().map(|cluster| cluster.mean_size.0.saturating_mul(cluster.files));
         let bytes = sizes.fold(0, u64::saturating_add);
         // While no size is known, files are taken to be small: connections for nothing cost less
         // than round trips.
-        let takes_few_round_trips =
-            !self.sizes.knows_any() || bytes <= files.saturating_mul(FEW_ROUND_TRIPS.0);
-        let room = connections::with_room(&link);
-        let shared = connections::multiplexed(&link).saturating_mul(self.growth.windows());
-        self.room = match (takes_few_round_trips, self.link.was_full()) {
-            (true, false) => Room::default(),
-            (true, true) => Room { shared: room, ..Room::default() },
-            (false, _) => Room { separate: room, shared: shared.min(room) },
+        let knows_sizes = self.sizes.knows_any();
+        if knows_sizes && bytes > files.saturating_mul(FEW_ROUND_TRIPS.0) {
+            return None;
+        }
+        let mean_size = Bytes(if knows_sizes { bytes / files.max(1) } else { u64::MAX });
+        let link = self.link.estimate();
+        let room = |bandwidth| {
+            connections::for_short_files(&LinkEstimate { bandwidth, ..link }, mean_size)
         };
+        let seen = self.link.seen_bandwidth();
+        let sharing = room(seen.unwrap_or(link.bandwidth));
+        let separate = match seen {
+            Some(bandwidth) => room(bandwidth),
+            None if knows_sizes => room(BitRate::ZERO),
+            None => u32::MAX,
+        };
+        // A full path needs no more windows, and many files are under way over each.
+        let shared = if self.link.was_full() { connections::with_room(&link) } else { sharing };
+        Some(Room { separate, shared, requests: sharing.saturating_mul(2) })
+    }
+
+    /// The first answers have told how large files are, or how fast the link is: where files are short,
+    /// this says how many of them fill it.
+    pub(super) fn widen_for_short_files(&mut self, now: Timestamp) {
+        self.redecide = true;
+        if !self.policy.allows_growth() || self.link.rests_on_hint() {
+            return;
+        }
+        let Some(room) = self.room_for_short_files(&self.clusters()) else { return };
+        self.room = room;
+        let lanes: u32 = self.lanes.iter().sum();
+        let planned = (lanes / self.growth.factor()).max(1);
+        let factor = self.most_lanes().div_ceil(planned);
+        self.growth.widen(now, self.link.estimate().rtt, factor);
     }
 
     /// Whether requests share connections, with room for twice as many of those.
@@ -55,6 +122,26 @@ impl Engine {
         })
     }
 
+    /// Connections that are opened while the first answers are on their way. Those tell how many more
+    /// requests the path takes: then they need not wait for a round trip.
+    fn opened_ahead(&self) -> u32 {
+        let is_finding_out = self.has_connected
+            && self.link.seen_bandwidth().is_none()
+            && self.policy.allows_growth()
+            && !self.link.rests_on_hint();
+        if !is_finding_out {
+            return 0;
+        }
+        let first_flights = connections::for_short_files(&self.link.estimate(), Bytes(u64::MAX));
+        first_flights.saturating_mul(OPENED_AHEAD)
+    }
+
+    /// Files of an origin that wait or are in transfer.
+    pub(super) fn files_of(&self, index: usize) -> u32 {
+        let waiting = self.waiting.of_origin(OriginId(index as u32)) as u32;
+        waiting.saturating_add(self.origins[index].files_in_transfer())
+    }
+
     /// Tells the driver how many connections each origin may have, and how many of them will
     /// surely be used, so that they open while the first requests are under way.
     pub(super) fn announce_connections(&mut self) {
@@ -62,17 +149,24 @@ impl Engine {
         let total = self.config.limits.max_connections;
         let planned = decision.connections();
         let lanes: u32 = decision.channels();
+        let ahead = self.opened_ahead();
         let known_sizes = self.sizes.knows_any()
             && self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
-        for index in 0..self.origins.len() {
-            let id = OriginId(index as u32);
-            let waiting = self.waiting.of_origin(id) as u32;
+        let files: Vec<u32> = (0..self.origins.len()).map(|index| self.files_of(index)).collect();
+        let in_use = files.iter().filter(|files| **files > 0).count() as u32;
+        for (index, files) in files.into_iter().enumerate() {
             let state = &mut self.origins[index];
-            let files = waiting.saturating_add(state.files_in_transfer());
-            let room = if state.multiplexes { self.room.shared } else { u32::MAX };
-            let limit = state.budget.capacity().min(total).min(room);
+            // Streams that share connections are not counted one by one: each of the others needs one.
+            let others = in_use - u32::from(files > 0);
+            let room = if state.multiplexes {
+                total.saturating_sub(others).max(1).min(self.room.shared)
+            } else {
+                total
+            };
+            let limit = state.budget.capacity().min(room);
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
             let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
+            let streams = if state.multiplexes { streams } else { streams.max(ahead.min(files)) };
             let open = if files == 0 { 0 } else { streams.min(limit) };
             if state.told != Some((limit, open)) {
                 state.told = Some((limit, open));

@@ -11,7 +11,7 @@ use crate::ErrorKind;
 
 impl Engine {
     pub(super) fn on_limits(&mut self, limits: UserLimits) {
-        let limits = limits.at_least_one();
+        let limits = limits.usable();
         self.config.limits = limits;
         for origin in &mut self.origins {
             origin.budget.set_ceiling(limits.max_connections_per_origin);

@@ -189,7 +189,8 @@ impl Engine {
 
     /// Starts one more stream of `file`, which shall have `wanted` in all.
     fn start_stream(&mut self, now: Timestamp, file: FileId, wanted: u32) -> bool {
-        let floor = self.present_split_floor().0;
+        let splits = self.splits();
+        let floor = splits.of_gap().0;
         let entry = &self.files[file.index()];
         let origin = entry.origin;
         let held = entry.not_before.is_some();
@@ -222,7 +223,9 @@ impl Engine {
                 }
             }
             let sharers = parts.saturating_sub(streams).max(1);
-            let Some(assignment) = entry.ranges.assign(stream, sharers, floor) else {
+            let streams = &self.streams;
+            let gain = |id, remaining| splits.gain(now, &streams.get(&id)?.recent, remaining);
+            let Some(assignment) = entry.ranges.assign(stream, sharers, floor, gain) else {
                 return false;
             };
             if let Some((victim, end)) = assignment.cut {

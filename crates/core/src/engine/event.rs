@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::{ByteRange, StreamId};
-use pelton_algos::units::{Bytes, Joules};
+use pelton_algos::units::{BitRate, Bytes, Joules};
 use url::Url;
 
 use super::UserLimits;
@@ -94,6 +94,9 @@ pub enum Outcome {
     /// The server did not answer a range request as one: with the whole file, with other bytes, or
     /// not at all, as it says here. Nothing was kept.
     RangeRefused(Failure),
+    /// The server's file is another one than that whose part is there, as it says here. Nothing was
+    /// kept.
+    Changed(String),
     /// It failed.
     Failed(Failure),
 }
@@ -109,13 +112,15 @@ pub struct Existing {
 
 impl Existing {
     /// Whether a server's file of this size and time is the one that is there. HTTP dates have whole
-    /// seconds; file systems have finer ones.
+    /// seconds; file systems have finer ones. Where the server tells no time, the size has to do: else
+    /// what a run has finished would be in the way of its rerun.
     pub fn is_version(&self, size: Option<u64>, modified: Option<SystemTime>) -> bool {
-        let seconds = |time: Option<SystemTime>| {
-            time?.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs())
+        let seconds = |time: SystemTime| {
+            time.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs())
         };
-        size == Some(self.size)
-            && matches!((seconds(self.modified), seconds(modified)), (Some(a), Some(b)) if a == b)
+        let has_its_time =
+            modified.is_none_or(|theirs| self.modified.and_then(seconds) == seconds(theirs));
+        size == Some(self.size) && has_its_time
     }
 }
 
@@ -203,12 +208,12 @@ pub enum Event {
     Rtt(Duration),
     /// A connection is ready for requests.
     Connected {
+        /// Whom it leads to.
+        origin: Origin,
+        /// What is spoken over it.
+        protocol: Protocol,
         /// The round-trip time that opening it showed.
         rtt: Duration,
-        /// How long opening it took in all.
-        took: Duration,
-        /// The round trips that this takes at least: TCP's, and with TLS 1.3 one more.
-        round_trips: u32,
     },
     /// Cumulative energy since the run began.
     Energy(Joules),
@@ -220,6 +225,14 @@ pub enum Event {
     Resume,
     /// Other ceilings from now on.
     SetLimits(UserLimits),
+    /// The limit on the rate that all runs of the client share, where there is one, and whether it is
+    /// what holds this run.
+    ClientRate {
+        /// The limit.
+        rate: Option<BitRate>,
+        /// This run has to wait for it.
+        holds: bool,
+    },
     /// The answer to [`Action::LookForSpace`]: bytes that are free, where that can be known.
     Space(Option<Bytes>),
     /// Stop for good.
@@ -272,6 +285,9 @@ pub enum Action {
     Abort {
         /// The stream.
         stream: StreamId,
+        /// It crawled or stalled: where there is or may be another connection, its own takes no further
+        /// request.
+        crawled: bool,
     },
     /// Bytes of `file` that are there are worth nothing and come again. Tell why. If it starts anew,
     /// its next fetch throws away what is there.
@@ -332,4 +348,23 @@ pub enum Action {
     LookForSpace,
     /// Nothing is left to do.
     Done,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_told_by_size_and_by_the_time_that_the_server_tells() {
+        let at = |millis| Some(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
+        let there = Existing { size: 10, modified: at(5_700) };
+        assert!(there.is_version(Some(10), at(5_000)), "the same second");
+        assert!(there.is_version(Some(10), None), "the server tells no time");
+        assert!(!there.is_version(Some(10), at(6_000)));
+        assert!(!there.is_version(Some(11), None));
+        assert!(!there.is_version(None, at(5_000)), "nothing to compare");
+        assert!(!Existing { size: 10, modified: None }.is_version(Some(10), at(5_000)));
+    }
 }

@@ -34,11 +34,7 @@ impl Engine {
             return;
         }
         if failure.kind == ErrorKind::DiskFull {
-            self.on_full(now, &stream, failure);
-            return;
-        }
-        if failure.kind == ErrorKind::Changed {
-            self.on_changed(file, failure);
+            self.on_full(now, file, failure);
             return;
         }
         let retry = self.config.retry;

@@ -150,6 +150,12 @@ impl Entry {
         self.ranges.size().or(self.spec.size).or(self.spec.size_hint).is_none()
     }
 
+    /// It is over: gives back what only a transfer needs. A list may have a million of them.
+    pub(super) fn settle(&mut self) {
+        self.state = State::Over;
+        self.ranges.settle();
+    }
+
     /// Bytes still to come, as far as known.
     pub(super) fn outstanding(&self) -> u64 {
         self.expected.saturating_sub(self.ranges.done_bytes())

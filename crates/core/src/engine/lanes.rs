@@ -87,11 +87,14 @@ impl Engine {
     /// Streams that may start at `origin` now.
     pub(super) fn room(&self, now: Timestamp, origin: OriginId) -> u32 {
         let state = &self.origins[origin.0 as usize];
-        let here = state.stream_budget(now).saturating_sub(state.streams);
+        let here = state.stream_budget(now, self.room.requests).saturating_sub(state.streams);
+        let total = self.config.limits.max_connections;
         if state.multiplexes {
-            return here;
+            let others = self.origins.iter().filter(|other| other.streams > 0).count() as u32;
+            // One connection at least, which bears them all.
+            return if state.streams > 0 || others < total { here } else { 0 };
         }
-        here.min(self.config.limits.max_connections.saturating_sub(self.connections_in_use()))
+        here.min(total.saturating_sub(self.connections_in_use()))
     }
 
     /// Whether one more range stream of a file may start at `origin` now. It shall bring a window of
@@ -113,14 +116,14 @@ impl Engine {
 }
 
 impl OriginState {
-    /// Streams that may be in flight at `now`.
-    fn stream_budget(&self, now: Timestamp) -> u32 {
+    /// Streams that may be in flight at `now`: `sharing` where they share connections.
+    fn stream_budget(&self, now: Timestamp, sharing: u32) -> u32 {
         let connections = self.budget.allowed(now);
         if self.connect_failures > 0 && !self.ever_answered {
             return connections.min(PROBES);
         }
         if self.multiplexes {
-            connections.saturating_mul(STREAMS_PER_CONNECTION)
+            connections.saturating_mul(STREAMS_PER_CONNECTION).min(sharing)
         } else {
             connections
         }

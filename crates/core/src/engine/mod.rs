@@ -13,9 +13,12 @@ mod event;
 mod failure;
 mod file;
 mod lanes;
+mod learnt;
 mod mirrors;
 mod plan;
+mod rates;
 mod space;
+mod splits;
 mod transfer;
 mod waiting;
 mod watch;
@@ -29,7 +32,7 @@ use std::time::Duration;
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::crowding::Crowding;
 use pelton_algos::energy::{ConstantPower, EnergyModel};
-use pelton_algos::growth::{LaneGrowth, Response};
+use pelton_algos::growth::LaneGrowth;
 use pelton_algos::limits::{Jitter, OriginBudget};
 use pelton_algos::link::{LinkEstimate, LinkEstimator};
 use pelton_algos::params::Allocation;
@@ -47,6 +50,7 @@ pub use event::{
     Action, Event, Existing, Failure, Fetch, FileId, Head, Opened, Outcome, Resumable, Validator,
 };
 use file::{Entry, State};
+pub use learnt::{Known, Learnt};
 pub use plan::ClusterUse;
 use space::Full;
 use waiting::Waiting;
@@ -81,6 +85,8 @@ struct OriginState {
     tail: Tail,
     crowding: Crowding,
     streams: u32,
+    /// Bytes that came since its streams were looked at.
+    came: u64,
     /// Files in transfer, by class.
     files: [u32; 3],
     /// Those of them that have no stream.
@@ -112,6 +118,10 @@ pub struct Engine {
     energy_model: Model,
     link: LinkEstimator,
     goodput: BitRate,
+    /// The limit that all runs of the client share.
+    client_rate: Option<BitRate>,
+    /// It is what holds this run.
+    is_held: bool,
     growth: LaneGrowth,
     room: Room,
     /// More lanes have not paid, and there are fewer again.
@@ -138,8 +148,12 @@ pub struct Engine {
     stall_check: Option<Timestamp>,
     /// When to look for streams that crawl or are too many.
     next_look: Option<Timestamp>,
+    /// When that was last.
+    came_since: Timestamp,
     origins: Vec<OriginState>,
     origin_ids: HashMap<Origin, OriginId>,
+    /// What earlier runs have learnt of origins.
+    known: Known,
 
     decision: Option<Decision>,
     /// The decision that the driver was told of last: when, and what it dealt.
@@ -153,11 +167,15 @@ pub struct Engine {
     idle_since: Option<Timestamp>,
     /// Lanes or streams may have become free.
     refill: bool,
+    /// When the next origin may be asked again that wanted to be left alone.
+    unblocked_at: Option<Timestamp>,
     energy: Option<Joules>,
     /// Files that wait for [`Event::Finished`].
     finishing: u32,
     totals: Totals,
     list_ended: bool,
+    /// A connection has come up.
+    has_connected: bool,
     paused: bool,
     /// The disk was full lately.
     full: Option<Full>,
@@ -170,7 +188,7 @@ pub struct Engine {
 impl Engine {
     /// An engine without files.
     pub fn new(mut config: EngineConfig, policy: Box<dyn Policy>) -> Self {
-        config.limits = config.limits.at_least_one();
+        config.limits = config.limits.usable();
         let link = LinkEstimator::new(config.link);
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
@@ -184,6 +202,8 @@ impl Engine {
             energy_model: Model(Box::new(ConstantPower::default())),
             link,
             goodput: BitRate::ZERO,
+            client_rate: None,
+            is_held: false,
             sizes: SizeModel::default(),
             boundaries,
             recluster_at: 1,
@@ -197,8 +217,10 @@ impl Engine {
             next_stream: 0,
             stall_check: None,
             next_look: None,
+            came_since: Timestamp::START,
             origins: Vec::new(),
             origin_ids: HashMap::new(),
+            known: Known::new(),
             decision: None,
             announced: None,
             lanes: Vec::new(),
@@ -206,10 +228,12 @@ impl Engine {
             redecide: true,
             idle_since: Some(Timestamp::START),
             refill: true,
+            unblocked_at: None,
             energy: None,
             finishing: 0,
             totals: Totals::default(),
             list_ended: false,
+            has_connected: false,
             paused: false,
             full: None,
             cancelled: false,
@@ -230,23 +254,27 @@ impl Engine {
         // Bytes, readings and round trips are many and free no lane; all else may.
         self.refill |= !matches!(
             event,
-            Event::Data { .. } | Event::Rtt(_) | Event::Connected { .. } | Event::Energy(_)
+            Event::Data { .. }
+                | Event::Rtt(_)
+                | Event::Connected { .. }
+                | Event::Energy(_)
+                | Event::ClientRate { .. }
         );
+        // Whatever comes first at that moment.
+        self.refill |= self.unblocked_at.is_some_and(|at| now >= at);
         match event {
             Event::Files(specs) => self.on_files(specs),
             Event::ListEnded => self.list_ended = true,
-            Event::Opened { file, opened } => self.on_opened(file, opened),
+            Event::Opened { file, opened } => self.on_opened(now, file, opened),
             Event::Head { stream, head } => self.on_head(now, stream, head),
             Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
             Event::Finished { file, result } => self.on_finished(file, result),
             Event::Damaged { file, ranges, failure } => self.on_damaged(file, &ranges, failure),
             Event::Rtt(rtt) => self.link.on_rtt(now, rtt),
-            Event::Connected { rtt, took, round_trips } => {
+            Event::Connected { origin, protocol, rtt } => {
                 self.link.on_rtt(now, rtt);
-                // Its own round trip may have queued behind others.
-                let at_least = self.link.estimate().rtt * round_trips;
-                self.note_response(now, Response { took, at_least });
+                self.on_connected(now, &origin, protocol, rtt);
             }
             Event::Energy(total) => self.energy = Some(total),
             Event::Timeout => {
@@ -257,6 +285,7 @@ impl Engine {
             Event::Pause => self.on_pause(now),
             Event::Resume => self.paused = false,
             Event::SetLimits(limits) => self.on_limits(limits),
+            Event::ClientRate { rate, holds } => self.on_client_rate(rate, holds),
             Event::Space(free) => self.on_space(free),
             Event::Cancel => self.on_cancel(now),
         }
@@ -266,6 +295,7 @@ impl Engine {
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }
+        self.unblocked_at = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
         self.idle_since = self.streams.is_empty().then(|| self.idle_since.unwrap_or(now));
         if !self.over && self.is_over() {
             self.over = true;
@@ -279,10 +309,12 @@ impl Engine {
         let watched = [self.stall_check, self.next_look].into_iter().flatten().min();
         let watched = watched.filter(|_| !self.streams.is_empty());
         let delayed = self.delayed.first().map(|(at, _)| *at);
-        let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
         let policy = self.policy.next_timeout().filter(|_| self.may_decide());
         let space = self.next_look_for_space().filter(|_| !self.over);
-        [watched, delayed, blocked, policy, space].into_iter().flatten().min()
+        // Also where that moment has passed and nobody has looked since.
+        let blocked = self.unblocked_at;
+        let next = [watched, delayed, blocked, policy, space].into_iter().flatten().min();
+        next.map(|at| at.max(now))
     }
 
     /// What the run has done so far.
@@ -434,10 +466,11 @@ impl Engine {
         let id = OriginId(self.origins.len() as u32);
         self.origins.push(OriginState {
             origin: origin.clone(),
-            budget: OriginBudget::new(self.config.limits.max_connections_per_origin),
+            budget: self.budget_of(origin),
             tail: Tail::default(),
             crowding: Crowding::default(),
             streams: 0,
+            came: 0,
             files: [0; 3],
             idle: 0,
             multiplexes: false,
@@ -455,7 +488,13 @@ impl Engine {
 
     /// Stops `stream` on our own account: no failure is counted.
     fn abort(&mut self, stream: StreamId) {
-        self.actions.push(Action::Abort { stream });
+        self.actions.push(Action::Abort { stream, crawled: false });
+        self.remove_stream(stream);
+    }
+
+    /// The same for one that crawls or has stalled.
+    fn abort_crawling(&mut self, stream: StreamId) {
+        self.actions.push(Action::Abort { stream, crawled: true });
         self.remove_stream(stream);
     }
 

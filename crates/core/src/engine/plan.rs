@@ -5,12 +5,13 @@ use std::time::Duration;
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
 use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::link::LinkEstimate;
-use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits, SPLIT_FLOOR};
+use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::Action;
+use super::rates::connections_within;
 use super::{Engine, FileId};
 use crate::connection::Scheme;
 
@@ -19,13 +20,6 @@ const MATERIAL_CHANGE: f64 = 1.15;
 
 /// A lane without a stream for this long, beside two round trips, is idle.
 const IDLE: Duration = Duration::from_millis(100);
-
-/// A range that takes one stream this many round trips is worth being split: a connection may have
-/// to be opened for it.
-const WORTHWHILE_RTTS: u32 = 6;
-
-/// Below this a range is never split by itself: a new connection with TLS costs some 5 kB.
-const LEAST_SPLIT: Bytes = Bytes::kib(64);
 
 /// The least time over which growth of lanes is judged.
 const SETTLE: Duration = Duration::from_millis(150);
@@ -36,12 +30,6 @@ const ANNOUNCED: Duration = Duration::from_millis(250);
 /// From `ServerHello` to Finished with a chain of two certificates (RFC 8446): about what public
 /// servers send.
 const TLS_HANDSHAKE: Bytes = Bytes(3_200);
-
-/// What one connection has of a limited rate at least: more connections than that would each bring
-/// a packet now and then.
-const LEAST_OF_LIMIT: BitRate = BitRate::from_kbps(64);
-/// A limited run that is so near to its limit has nothing to gain from more lanes.
-const AT_LIMIT: f64 = 0.8;
 
 /// Files and streams of one cluster in transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +95,7 @@ impl Engine {
         let capacity =
             if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
         let capacity = capacity.min(self.room.separate);
-        let of_rate = user.max_rate.map_or(u32::MAX, |rate| (rate / LEAST_OF_LIMIT) as u32);
+        let of_rate = connections_within(self.max_rate());
         let max_connections = user.max_connections.min(capacity).min(of_rate).max(1);
         Limits {
             max_channels: DEFAULT_CHANNELS.min(max_connections).max(1),
@@ -118,28 +106,9 @@ impl Engine {
         }
     }
 
-    /// Two stream windows: a range below that ends before its stream has reached its rate.
-    pub(super) fn split_floor(&self) -> Bytes {
-        let measured =
-            || Bytes(self.link.estimate().stream_window.0.saturating_mul(2)).max(SPLIT_FLOOR);
-        self.config.limits.split_floor.unwrap_or_else(measured)
-    }
-
-    /// The split floor for a stream that starts now. Where streams are so slow that they need many
-    /// round trips for the usual floor, less is worth a request: else the last ones are waited for.
-    pub(super) fn present_split_floor(&self) -> Bytes {
-        let usual = self.split_floor();
-        if self.config.limits.split_floor.is_some() || self.goodput == BitRate::ZERO {
-            return usual;
-        }
-        let of_each = self.goodput * (1.0 / self.streams.len().max(1) as f64);
-        let worthwhile = of_each * (self.link.estimate().rtt * WORTHWHILE_RTTS);
-        worthwhile.max(LEAST_SPLIT).min(usual)
-    }
-
     /// Whether a file in transfer has room for one more range stream.
     fn any_has_room_for_streams(&self) -> bool {
-        let floor = self.present_split_floor().0;
+        let floor = self.splits().of_gap().0;
         self.active.iter().map(|id| &self.files[id.index()]).any(|entry| {
             let streams = entry.ranges.streams() as u64 + 1;
             entry.takes_ranges
@@ -166,22 +135,17 @@ impl Engine {
         })
     }
 
-    /// Whether the user's limit on the rate is what holds the run.
-    pub(super) fn is_at_limit(&self) -> bool {
-        self.config.limits.max_rate.is_some_and(|rate| self.goodput >= rate * AT_LIMIT)
-    }
-
     /// The link as plans see it: as fast as the user lets it be.
     fn allowed_link(&self) -> LinkEstimate {
         let link = self.link.estimate();
-        let most = self.config.limits.max_rate.map_or(link.bandwidth.bps(), BitRate::bps);
+        let most = self.max_rate().map_or(link.bandwidth.bps(), BitRate::bps);
         LinkEstimate { bandwidth: BitRate::from_bps(link.bandwidth.bps().min(most)), ..link }
     }
 
-    /// A head or a connection came: lanes may grow.
+    /// A head came: lanes may grow.
     pub(super) fn note_response(&mut self, now: Timestamp, response: Response) {
         // The formulas fill a link that is known: prompt responses tell nothing new of it.
-        if self.link.rests_on_hint() {
+        if self.link.rests_on_hint() || self.link.seen_bandwidth().is_none() {
             return;
         }
         let rtt = self.link.estimate().rtt;
@@ -254,6 +218,7 @@ impl Engine {
             clusters: &clusters,
             limits: self.limits(),
             is_measured: self.link.was_full() && sizes_are_known,
+            is_told: self.config.link.bandwidth_hint.is_some(),
             sizes_are_known,
             delivered: self.totals.delivered,
             handshake: self.handshake(),
@@ -292,7 +257,7 @@ impl Engine {
     }
 
     /// Lanes over all clusters that growth may reach.
-    fn most_lanes(&self) -> u32 {
+    pub(super) fn most_lanes(&self) -> u32 {
         let limits = self.limits();
         limits.max_connections.min(limits.max_files)
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
+use super::Engine;
 use super::event::{Action, Failure, FileId};
-use super::{Engine, Stream};
+use crate::ErrorKind;
 
 /// The first look for space; each further one comes twice as late.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
@@ -30,10 +31,10 @@ pub(super) struct Full {
 }
 
 impl Engine {
-    /// A write of `stream` found the disk full. Its file and all others wait.
-    pub(super) fn on_full(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
+    /// A write of `file`, or of its directory, found the disk full. It and all others wait.
+    pub(super) fn on_full(&mut self, now: Timestamp, file: FileId, failure: Failure) {
         if self.config.disk_patience.is_zero() {
-            self.fail(stream.file, failure);
+            self.fail(file, failure);
             return;
         }
         self.abort_all();
@@ -54,6 +55,11 @@ impl Engine {
         self.full = Some(full);
         let needed = self.outstanding();
         self.actions.push(Action::DiskFull { needed });
+    }
+
+    /// Whether `failure` passes when there is space, and the user wants to wait for that.
+    pub(super) fn waits_out(&self, failure: &Failure) -> bool {
+        failure.kind == ErrorKind::DiskFull && !self.config.disk_patience.is_zero()
     }
 
     /// Whether nothing starts because the disk is full.

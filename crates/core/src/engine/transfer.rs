@@ -11,11 +11,9 @@ use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 use crate::connection::{Protocol, shown};
 
-/// A server whose file changes more often than this during one run is given up.
-const MOST_RESTARTS: u32 = 3;
-
 impl Engine {
-    pub(super) fn on_opened(&mut self, file: FileId, opened: Opened) {
+    pub(super) fn on_opened(&mut self, now: Timestamp, file: FileId, opened: Opened) {
+        let waits = matches!(&opened, Opened::Failed(failure) if self.waits_out(failure));
         let entry = &mut self.files[file.index()];
         if entry.state != State::Opening {
             // It can also turn out later that it can't be written.
@@ -40,6 +38,13 @@ impl Engine {
             }
             Opened::Existing(existing) => entry.opened = Some(OpenedAs::Existing(existing)),
             Opened::Verified { size } => self.keep_existing(file, size),
+            Opened::Failed(failure) if waits => {
+                // It is opened again when there is space.
+                entry.opened = None;
+                self.leave_lane(file);
+                self.enqueue(file);
+                self.on_full(now, file, failure);
+            }
             Opened::Failed(failure) => self.give_up(file, failure),
         }
     }
@@ -95,7 +100,11 @@ impl Engine {
             entry.opened = Some(OpenedAs::Writable);
         }
         if let Some(total) = head.total {
+            let knew_any = self.sizes.knows_any();
             self.learn_size(file, total);
+            if !knew_any {
+                self.widen_for_short_files(now);
+            }
         }
     }
 
@@ -117,6 +126,8 @@ impl Engine {
     }
 
     fn move_stream(&mut self, stream: StreamId, from: OriginId, to: OriginId) {
+        // By sending it on.
+        self.origin(from).ever_answered = true;
         self.origin(from).streams = self.origin(from).streams.saturating_sub(1);
         self.origin(to).streams += 1;
         if let Some(known) = self.streams.get_mut(&stream) {
@@ -142,7 +153,10 @@ impl Engine {
     }
 
     pub(super) fn on_data(&mut self, now: Timestamp, stream: StreamId, bytes: u64) {
-        let enough = self.enough();
+        let Some(Stream { origin, .. }) = self.streams.get(&stream) else { return };
+        let origin = *origin;
+        let enough = self.enough(origin);
+        self.origin(origin).came += bytes;
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.recent.on_data(now, bytes, enough);
         let file = known.file;
@@ -157,9 +171,13 @@ impl Engine {
         }
         self.totals.delivered += Bytes(accepted);
         let streams = self.streams.len() as u32;
+        let was_seen = self.link.seen_bandwidth().is_some();
         if let Some(rate) = self.link.on_delivered(now, Bytes(bytes), streams) {
             self.goodput = rate;
             self.note_rate(now);
+        }
+        if !was_seen && self.link.seen_bandwidth().is_some() {
+            self.widen_for_short_files(now);
         }
     }
 
@@ -203,6 +221,10 @@ impl Engine {
             }
             Outcome::RangeRefused(failure) => {
                 self.on_range_refused(now, ended, failure);
+                return;
+            }
+            Outcome::Changed(message) => {
+                self.on_changed(file, message);
                 return;
             }
             // What fails behind the last byte is none of the file's.
@@ -249,23 +271,15 @@ impl Engine {
         }
     }
 
-    /// The server's file is another one than before, as `failure` says.
-    pub(super) fn on_changed(&mut self, file: FileId, failure: Failure) {
+    /// The server's file is another one than before, as `reason` says.
+    fn on_changed(&mut self, file: FileId, reason: String) {
         let entry = &mut self.files[file.index()];
         // Another place may well have another version.
         entry.restarts += u32::from(!entry.unproven);
-        if entry.restarts > MOST_RESTARTS {
-            let message = format!(
-                "{}: the server's file keeps changing while it is read; try again later",
-                shown(entry.place())
-            );
-            self.fail(file, Failure::new(ErrorKind::Changed, message));
-            return;
-        }
         // Perhaps several machines answer, and none agrees with another: what one of them sends in one
         // body is of one version.
         entry.ignores_ranges |= entry.restarts > 1;
-        self.start_anew(file, failure.message);
+        self.start_anew(file, reason);
     }
 
     /// What was written of `file` belongs to nothing.
@@ -312,7 +326,7 @@ impl Engine {
         self.finishing -= 1;
         match result {
             Ok(()) => {
-                self.files[file.index()].state = State::Over;
+                self.files[file.index()].settle();
                 self.totals.done += 1;
             }
             Err(failure) => self.give_up(file, failure),
@@ -325,7 +339,7 @@ impl Engine {
         for stream in streams {
             self.abort(stream);
         }
-        self.files[file.index()].state = State::Over;
+        self.files[file.index()].settle();
         self.leave_lane(file);
         self.release_hold(file);
     }

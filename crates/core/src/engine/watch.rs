@@ -15,11 +15,12 @@ use crate::connection::shown;
 
 /// A part of the streams whose rate is known says as much as all of them.
 const NEARLY_ALL: f64 = 0.9;
-/// Streams that share a limit unevenly are not stalled.
-const UNEVEN: f64 = 0.25;
 
 /// The rate of a stream that brought less says little of its connection.
 const TELLING: Bytes = Bytes::kib(64);
+
+/// Over less than this a stream has no rate: bytes come in bursts.
+const LEAST_SAMPLE: Duration = Duration::from_millis(100);
 
 /// What a stream has brought lately.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +68,12 @@ impl Recent {
         }
     }
 
+    /// What it has brought since its head came, once that is long enough ago to be a rate.
+    pub(super) fn rate_so_far(&self, now: Timestamp, rtt: Duration) -> Option<BitRate> {
+        let since = now.saturating_since(self.head_at?);
+        (since >= (rtt * 2).max(LEAST_SAMPLE)).then(|| Bytes(self.bytes) / since)
+    }
+
     const fn note_sign(&mut self, now: Timestamp) {
         self.quiet_since = now;
         self.quiet_bytes = 0;
@@ -95,14 +102,6 @@ impl Engine {
         }
     }
 
-    /// Bytes that a stream has to bring within the stall time-out.
-    pub(super) fn enough(&self) -> u64 {
-        let of_limit = self.config.limits.max_rate.map_or(f64::MAX, BitRate::bps) * UNEVEN
-            / self.streams.len().max(1) as f64;
-        let least = BitRate::from_bps(self.config.min_rate.bps().min(of_limit));
-        (least * self.config.stall_timeout).0.max(1)
-    }
-
     /// Streams that brought nothing for too long, or next to nothing, have failed.
     pub(super) fn drop_stalled(&mut self, now: Timestamp) {
         let limit = self.config.stall_timeout;
@@ -120,7 +119,7 @@ impl Engine {
             if !self.streams.contains_key(&id) {
                 continue;
             }
-            self.abort(id);
+            self.abort_crawling(id);
             let url = shown(self.files[stream.file.index()].url());
             let what = match stream.recent.quiet_bytes {
                 0 => "nothing arrived".to_owned(),
@@ -140,6 +139,7 @@ impl Engine {
         let rtt = self.link.estimate().rtt;
         let interval = look_interval(rtt);
         self.next_look = Some(now + interval);
+        let (came, time) = self.take_came(now);
         let mut by_origin: Vec<Vec<Watched>> = vec![Vec::new(); self.origins.len()];
         for (id, stream) in &mut self.streams {
             let Some(rate) = stream.recent.rate(now, interval) else { continue };
@@ -149,11 +149,14 @@ impl Engine {
             let remaining = in_flight.and_then(InFlight::remaining).map(Bytes);
             by_origin[stream.origin.0 as usize].push(Watched { stream: *id, rate, remaining });
         }
-        // What the user's limit leaves for each says nothing of the server.
+        // What a limit leaves for each says nothing of the server.
         if self.is_at_limit() {
             return;
         }
-        for (index, watched) in by_origin.into_iter().enumerate() {
+        for (index, (watched, came)) in by_origin.into_iter().zip(came).enumerate() {
+            if self.is_origin_at_limit(came, time) {
+                continue;
+            }
             self.look_at_origin(now, rtt, OriginId(index as u32), &watched);
         }
     }
@@ -170,7 +173,7 @@ impl Engine {
         if !crawling.is_empty() {
             // What is left of their ranges are gaps, for streams over other connections.
             for stream in crawling {
-                self.abort(stream);
+                self.abort_crawling(stream);
             }
             self.refill = true;
             return;

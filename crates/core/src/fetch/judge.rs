@@ -29,7 +29,7 @@ pub(super) fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
     };
     let Part { total, end } = match judged {
         Ok(part) => part,
-        Err(refusal) => return Ok(Verdict::Stop(Outcome::RangeRefused(refusal.into()))),
+        Err(outcome) => return Ok(Verdict::Stop(outcome)),
     };
     let says_so = text(headers, &ACCEPT_RANGES).is_some_and(|units| units.trim() == "bytes");
     let head = Head {
@@ -73,17 +73,17 @@ fn whole(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Result<Part>
     }
 }
 
-/// The answer to a request for `range`, or why it is none: the file may be had without ranges.
+/// The answer to a request for `range`, or what it is instead.
 fn part(
     fetch: &Fetch,
     range: &Range<u64>,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Result<Result<Part, Error>> {
-    let refused = |why: &str| Ok(Err(wrong(fetch, why)));
+) -> Result<Result<Part, Outcome>> {
+    let refused = |why: &str| Ok(Err(Outcome::RangeRefused(wrong(fetch, why).into())));
     let changed = |how: &str| {
         let message = format!("{}: the server's file {how} than before", shown(&fetch.url));
-        Err(Error::new(ErrorKind::Changed, message))
+        Ok(Err(Outcome::Changed(message)))
     };
     match status {
         StatusCode::PARTIAL_CONTENT => {}
@@ -96,7 +96,8 @@ fn part(
             };
         }
         status if may_be_about_the_range(status) => {
-            return Ok(Err(status_error(&fetch.url, status, headers)));
+            let refusal = status_error(&fetch.url, status, headers);
+            return Ok(Err(Outcome::RangeRefused(refusal.into())));
         }
         status => return Err(status_error(&fetch.url, status, headers)),
     }

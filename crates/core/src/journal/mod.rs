@@ -21,6 +21,7 @@ use pelton_algos::ranges::FileRanges;
 use crate::engine::Resumable;
 use crate::sink::not_followed;
 use record::{Record, read};
+pub(crate) use record::{checked, sealed};
 
 /// How often a part's bytes are synced: what the loss of power may cost.
 const SYNC_INTERVAL: Duration = Duration::from_secs(5);

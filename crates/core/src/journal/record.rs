@@ -38,15 +38,21 @@ impl Record {
 
     /// The line, its end included.
     pub(super) fn line(&self) -> String {
-        let text = serde_json::to_string(self).unwrap_or_default();
-        format!("{:08x} {text}\n", crc32c(&text))
+        sealed(self)
     }
+}
 
-    fn parse(line: &str) -> Option<Self> {
-        let (crc, text) = line.strip_suffix('\n')?.split_once(' ')?;
-        let is_whole = u64::from_str_radix(crc, 16) == Ok(crc32c(text));
-        serde_json::from_str(text).ok().filter(|_| is_whole)
-    }
+/// `record` as a line, its end included.
+pub(crate) fn sealed<T: serde::Serialize>(record: &T) -> String {
+    let text = serde_json::to_string(record).unwrap_or_default();
+    format!("{:08x} {text}\n", crc32c(&text))
+}
+
+/// The record of a line that is whole.
+pub(crate) fn checked<T: serde::de::DeserializeOwned>(line: &str) -> Option<T> {
+    let (crc, text) = line.strip_suffix('\n')?.split_once(' ')?;
+    let is_whole = u64::from_str_radix(crc, 16) == Ok(crc32c(text));
+    serde_json::from_str(text).ok().filter(|_| is_whole)
 }
 
 fn crc32c(text: &str) -> u64 {
@@ -69,7 +75,7 @@ pub(super) struct Journaled {
 pub(super) fn read(journal: &[u8], boot: Option<&str>) -> Option<Journaled> {
     let mut length = 0;
     let mut records = journal.split_inclusive(|byte| *byte == b'\n').map_while(|line| {
-        let record = Record::parse(std::str::from_utf8(line).ok()?)?;
+        let record: Record = checked(std::str::from_utf8(line).ok()?)?;
         length += line.len() as u64;
         Some(record)
     });

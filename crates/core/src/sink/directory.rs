@@ -87,6 +87,7 @@ impl DirectorySink {
                 return Err(Error::new(ErrorKind::Exists, message));
             }
             Ok(found) => {
+                output.forget_finished();
                 // Never the same by size and date where a digest says what it is.
                 let modified = found.modified().ok().filter(|_| !spec.is_verifiable());
                 return Ok(Opened::Existing(Existing { size: found.len(), modified }));

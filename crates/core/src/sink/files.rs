@@ -44,7 +44,7 @@ pub(super) fn lock(_file: &File) -> bool {
 
 /// Whether `file` is what `path` names.
 #[cfg(unix)]
-pub(super) fn is_at(file: &File, path: &Path) -> bool {
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     matches!(
@@ -54,7 +54,7 @@ pub(super) fn is_at(file: &File, path: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-pub(super) fn is_at(_file: &File, _path: &Path) -> bool {
+pub(crate) fn is_at(_file: &File, _path: &Path) -> bool {
     true
 }
 

@@ -105,6 +105,13 @@ impl PartFile {
         Ok(file)
     }
 
+    /// The file has its name: what is said of a part that is gone is of a run that was killed just then.
+    pub(super) fn forget_finished(&self) {
+        if !self.part.exists() {
+            let _ = fs::remove_file(&self.state);
+        }
+    }
+
     /// Whether the part, which has no state, is no other run's that is just ending.
     pub(super) fn is_foreign(&self) -> bool {
         let opened = not_followed(OpenOptions::new().write(true)).open(&self.part);

@@ -1,7 +1,7 @@
 //! Digests that lie beside files: `SHA256SUMS` for a directory, `NAME.sha256` for one file.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures_util::StreamExt;
 use pelton_algos::limits::Jitter;
@@ -9,9 +9,9 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::{Reader, SIZE_REQUESTS};
-use crate::catalog::{Digest, DigestAlgorithm, Walked, checksums};
-use crate::connection::shown;
-use crate::{ErrorKind, Result};
+use crate::catalog::{Digest, DigestAlgorithm, FileSpec, Walked, checksums};
+use crate::connection::{GetRequest, shown};
+use crate::{ErrorKind, Result, fetch};
 
 /// The list of a directory's digests, by the name that most publishers give it.
 const SUMS: &str = "SHA256SUMS";
@@ -23,9 +23,13 @@ impl Reader<'_> {
     /// there and can't be read is a failure of the run, which leaves the files alone.
     pub(super) async fn read_side_files(&self, found: &mut Walked) {
         let wanting = found.files.iter().filter(|file| !file.is_verifiable());
-        let lists: HashSet<Url> = wanting.filter_map(|file| beside(&file.url, SUMS)).collect();
-        let mut lists: Vec<Url> = lists.into_iter().collect();
-        lists.sort();
+        // The list of a directory is asked for as the first of its files is.
+        let mut lists = BTreeMap::new();
+        for file in wanting {
+            if let Some(url) = beside(&file.url, SUMS) {
+                lists.entry(url).or_insert(file);
+            }
+        }
         let mut digests = HashMap::new();
         for (url, list) in self.side_files(lists).await {
             match list.and_then(|list| entries(&url, list.as_deref().unwrap_or_default())) {
@@ -38,8 +42,8 @@ impl Reader<'_> {
         let may_exist = |url: &Url| found.root.is_none() || listed.contains(url);
         let wanting = found.files.iter().filter(|file| !file.is_verifiable());
         let wanting = wanting.filter(|file| !digests.contains_key(&path(&file.url)));
-        let of_one_file = wanting.filter_map(|file| of_one(&file.url)).filter(|url| may_exist(url));
-        let of_one_file: Vec<Url> = of_one_file.collect();
+        let of_one_file = wanting.filter_map(|file| Some((of_one(&file.url)?, file)));
+        let of_one_file = of_one_file.filter(|(url, _)| may_exist(url));
         let mut texts = HashMap::new();
         for (url, text) in self.side_files(of_one_file).await {
             match text {
@@ -53,11 +57,17 @@ impl Reader<'_> {
         }
     }
 
-    /// The texts at `urls`; `None` for one that is not there.
-    async fn side_files(&self, urls: Vec<Url>) -> Vec<(Url, Result<Option<String>>)> {
+    /// The texts at these URLs, each asked for as its file is; `None` for one that is not there.
+    async fn side_files(
+        &self,
+        urls: impl IntoIterator<Item = (Url, &FileSpec)>,
+    ) -> Vec<(Url, Result<Option<String>>)> {
         let jitter = RefCell::new(Jitter::new(0));
-        let asked = urls.into_iter().map(async |url| {
-            let text = match self.page(url.clone(), &jitter).await {
+        let asked = urls.into_iter().map(async |(url, file)| {
+            let mut request = GetRequest::new(url.clone());
+            request.home = Some(file.url.clone());
+            request.headers = fetch::headers(file);
+            let text = match self.page(request, &jitter).await {
                 // Some servers have a page for people in the place of every missing file.
                 Ok(page) if page.content_type.as_deref().is_some_and(|t| t.contains("html")) => {
                     Ok(None)

@@ -13,7 +13,9 @@ use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{Reply, Scripted};
 use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig, Storm};
 
-use crate::support::{builder, client, engine, file, names, recursively, run, tree, try_run};
+use crate::support::{
+    builder, client, engine, file, names, one_stream, recursively, run, tree, try_run,
+};
 
 /// An origin with `/good`, and `/bad` that behaves as told.
 fn origin(bad: OriginBehaviour) -> Origin {
@@ -221,7 +223,7 @@ fn a_url_given_twice_is_fetched_once() {
     let origin = origin(OriginBehaviour::default());
     let out = tempfile::tempdir().unwrap();
     let url = origin.url("/good");
-    let report = run(client().download([url.clone(), url]).into_dir(out.path()));
+    let report = run(one_stream().download([url.clone(), url]).into_dir(out.path()));
     assert!(report.is_complete());
     assert_eq!(report.files.len(), 1);
     assert_eq!(origin.bytes_sent(), good().size);
@@ -269,7 +271,7 @@ fn a_digest_that_does_not_match() {
     let origin = origin(OriginBehaviour::default());
     let mut spec = FileSpec::from_url(origin.url("/bad").parse().unwrap()).unwrap();
     spec.digest = Some(Digest::parse(&format!("sha-256={}", "0".repeat(64))).unwrap());
-    let message = assert_fails(&client(), &origin, spec, ErrorKind::Checksum);
+    let message = assert_fails(&one_stream(), &origin, spec, ErrorKind::Checksum);
     assert!(message.contains(&origin.url("/bad")), "{message}");
     assert_eq!(origin.bytes_sent(), 200_000 + 2 * 300_000, "it is fetched once more");
 }

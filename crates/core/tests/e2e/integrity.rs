@@ -206,7 +206,8 @@ fn a_metalink_with_mirrors_and_pieces() {
         good.url("/other"),
     );
     let out = tempfile::tempdir().unwrap();
-    let report = run(client().download(parse_list(&text, None).unwrap()).into_dir(out.path()));
+    let list = parse_list(&text, None).unwrap();
+    let report = run(one_stream().download(list).into_dir(out.path()));
     assert!(report.is_complete(), "{:?}", report.files);
     assert!(tree(out.path())["set/image"] == bytes());
     assert_eq!(names(out.path()), ["other".to_owned(), "set/image".to_owned()].into());
@@ -327,4 +328,26 @@ fn a_part_of_an_earlier_run_is_hashed_too() {
     assert!(second.is_complete(), "{:?}", second.files);
     assert_eq!(file(&second, "f").resumed_from, 6_000_000);
     assert!(fs::read(out.path().join("f")).unwrap() == self::bytes());
+}
+
+#[test]
+fn what_lies_beside_a_file_is_asked_for_with_its_headers() {
+    let bytes = bytes();
+    let hex = hex(&sha256());
+    let server = Scripted::start(move |request| match (request.target(), request.field("x-key")) {
+        (_, None) => Reply::status("403 Forbidden").field("Content-Length", 0),
+        ("/d/f", _) => answer(request, &bytes, &[]),
+        ("/d/f.sha256", _) => {
+            Reply::status("200 OK").field("Content-Length", hex.len()).body(&*hex)
+        }
+        _ => Reply::status("404 Not Found").field("Content-Length", 0),
+    })
+    .unwrap();
+    let mut spec = FileSpec::from_url(server.url("/d/f").parse().unwrap()).unwrap();
+    spec.headers = vec![("X-Key".into(), "open".into())];
+    let out = tempfile::tempdir().unwrap();
+    let report = run(verifying().download([spec]).into_dir(out.path()));
+    assert!(report.is_complete(), "{:?}", report.files);
+    assert_eq!(file(&report, "f").digest, Some(sha256().to_string()));
+    assert!(server.requests().iter().all(|request| request.field("x-key") == Some("open")));
 }

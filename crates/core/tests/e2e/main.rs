@@ -11,6 +11,7 @@ mod integrity;
 mod liars;
 mod limits;
 mod matrix;
+mod memory;
 mod mirrors;
 mod origins;
 mod own;

@@ -372,3 +372,22 @@ fn a_part_of_another_program_is_kept_unless_overwritten() {
     );
     assert_eq!(crate::support::tree(out.path())["f"], file.bytes(0..file.size));
 }
+
+#[test]
+fn a_run_that_was_killed_behind_the_last_rename_leaves_nothing_for_long() {
+    let file = VirtualFile::new("/f", 100_000, 1);
+    let origin =
+        Origin::start(OriginConfig { files: vec![file.clone()], ..OriginConfig::default() })
+            .unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let get = || run(client().download([origin.url("/f")]).into_dir(out.path()));
+    assert!(get().is_complete());
+    fs::write(out.path().join("f.part.state"), "what was said of the part").unwrap();
+    assert!(get().is_complete());
+    assert_eq!(names(out.path()), ["f".to_owned()].into());
+    // Beside a part it is that of a run under way.
+    fs::write(out.path().join("f.part"), "").unwrap();
+    fs::write(out.path().join("f.part.state"), "").unwrap();
+    assert!(get().is_complete());
+    assert!(out.path().join("f.part.state").exists());
+}

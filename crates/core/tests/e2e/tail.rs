@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use pelton_algos::policy::{Fixed, FixedConfig};
+use pelton_core::connection::{HttpConfig, ProtocolChoice};
 use pelton_core::engine::EngineConfig;
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
+use pelton_lab::origin::{Origin, OriginConfig, trickle};
 
 use crate::support::{builder, engine, run};
 
@@ -49,12 +51,13 @@ fn crawling(request: &RawRequest, piece: u64) -> Reply {
     })
 }
 
-/// Downloads from `server` over `streams` streams; what its report says of retries.
-fn retries(server: &Scripted, streams: u32, config: &EngineConfig) -> u64 {
+/// Downloads `url` over `streams` streams; what its report says of retries.
+fn retries(url: String, streams: u32, config: &EngineConfig, protocol: ProtocolChoice) -> u64 {
     let out = tempfile::tempdir().unwrap();
     let policy = Fixed::new(FixedConfig { concurrency: 1, parallelism: streams, pipelining: 1 });
-    let client = builder().engine(*config).policy(policy).build().unwrap();
-    let report = run(client.download([server.url("/f")]).into_dir(out.path()));
+    let http = HttpConfig { protocol, ..HttpConfig::default() };
+    let client = builder().engine(*config).policy(policy).http(http).build().unwrap();
+    let report = run(client.download([url]).into_dir(out.path()));
     assert!(report.is_complete(), "{:?}", report.files);
     assert!(std::fs::read(out.path().join("f")).unwrap() == content().bytes(0..SIZE));
     report.summary.retries
@@ -68,7 +71,11 @@ fn a_stream_that_crawls_is_replaced() {
         _ => honest(request),
     })
     .unwrap();
-    assert_eq!(retries(&server, 4, &engine()), 0, "nothing has failed");
+    assert_eq!(
+        retries(server.url("/f"), 4, &engine(), ProtocolChoice::Http1),
+        0,
+        "nothing has failed"
+    );
     let asked = server.requests();
     let start = |request: &RawRequest| head(request).0;
     let crawled = start(&asked[2]);
@@ -85,7 +92,41 @@ fn a_trickle_is_a_stall() {
     .unwrap();
     // 10 B/s of 125 B/s.
     let config = EngineConfig { stall_timeout: Duration::from_secs(1), ..engine() };
-    assert_eq!(retries(&server, 1, &config), 1);
+    assert_eq!(retries(server.url("/f"), 1, &config, ProtocolChoice::Http1), 1);
     assert_eq!(server.requests().len(), 2);
     assert!(head(&server.requests()[1]).0 >= 5_000, "what had arrived was kept");
+}
+
+const PROTOCOLS: [ProtocolChoice; 2] = [ProtocolChoice::Http1, ProtocolChoice::Http2PriorKnowledge];
+
+/// An origin, and a URL of it whose connection of number `slow` trickles.
+fn trickling(slow: usize) -> (Origin, String) {
+    let config = OriginConfig { files: vec![content()], ..OriginConfig::default() };
+    let origin = Origin::start(config).unwrap();
+    let address = trickle::start(origin.address(), slow).unwrap();
+    (origin, format!("http://{address}/f"))
+}
+
+#[test]
+fn a_body_that_trickles_beside_others_goes_on_over_another_connection() {
+    // Over HTTP/2 a frame shows when all of it is there: to its reader this connection is silent.
+    for (protocol, seconds, failed) in [(PROTOCOLS[0], 30, 0), (PROTOCOLS[1], 1, 1)] {
+        let (origin, url) = trickling(2);
+        let stall_timeout = Duration::from_secs(seconds);
+        let config = EngineConfig { stall_timeout, ..engine() };
+        assert_eq!(retries(url, 4, &config, protocol), failed, "{protocol:?}");
+        assert!(origin.connections() >= 4, "{protocol:?}: {}", origin.connections());
+    }
+}
+
+#[test]
+fn a_body_that_trickles_alone_goes_on_over_another_connection() {
+    // Of a server that may have one, and over HTTP/2 could send the next body over the same.
+    for protocol in PROTOCOLS {
+        let (origin, url) = trickling(0);
+        let mut config = EngineConfig { stall_timeout: Duration::from_secs(1), ..engine() };
+        config.limits.max_connections_per_origin = 1;
+        assert_eq!(retries(url, 1, &config, protocol), 1, "{protocol:?}");
+        assert_eq!(origin.connections(), 2, "{protocol:?}");
+    }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use pelton::Client;
+use pelton::algos::units::BitRate;
 
 use super::code::PeltonCode;
 use super::dispatcher::Dispatcher;
 use super::error::{PeltonError, guarded};
 use super::options::{self, PeltonClientOptions};
-use super::pointer::{out, release};
+use super::pointer::{handle, out, release};
 
 /// Downloads with one set of settings, and the dispatcher thread of its downloads.
 ///
@@ -43,6 +44,28 @@ pub unsafe extern "C" fn pelton_client_new(
         Ok(())
     };
     // SAFETY: as above.
+    unsafe { guarded(error, body) }
+}
+
+/// From now on the bodies of all downloads of `client` come no faster than this together, bits a second;
+/// their files share it evenly. 0 is no limit. What each download may take besides is in pelton_limits.
+///
+/// Threads: any, callbacks too. NULL: PELTON_CODE_NULL_ARGUMENT. Errors: PELTON_CODE_NULL_ARGUMENT,
+/// PELTON_CODE_USAGE for a rate that is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pelton_client_set_max_rate(
+    client: *const PeltonClient,
+    max_rate_bps: f64,
+    error: *mut *mut PeltonError,
+) -> PeltonCode {
+    let body = || {
+        // SAFETY: the caller passes NULL or a client that is not freed.
+        let client = unsafe { handle(client, "client")? };
+        let rate = options::hint(max_rate_bps, "max_rate_bps")?;
+        client.client.set_max_rate(rate.map(BitRate::from_bps));
+        Ok(())
+    };
+    // SAFETY: the caller passes a pointer as the header says.
     unsafe { guarded(error, body) }
 }
 

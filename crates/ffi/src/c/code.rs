@@ -30,8 +30,8 @@ pub enum PeltonCode {
     ShortBody = 7,
     /// The server broke HTTP. Tried again.
     Protocol = 8,
-    /// The server's file keeps changing during its transfer. Tried again.
-    Changed = 9,
+    /// The server reset the connection. Tried again, with fewer connections.
+    Reset = 9,
     /// What is there can't be continued.
     CannotResume = 10,
     /// The file system is full, or the quota is used up.
@@ -62,8 +62,6 @@ pub enum PeltonCode {
     Unfinished = 23,
     /// A failure that has no number yet; its message says what it is.
     Other = 24,
-    /// The server reset the connection. Tried again, with fewer connections.
-    Reset = 25,
     /// A pointer is NULL where one is needed.
     NullArgument = 100,
     /// A `struct_size` is too small, or a field that this library does not know is not zero.
@@ -83,7 +81,7 @@ pub enum PeltonCode {
 }
 
 /// Every code with its name; those of failed downloads are the names in JSON.
-const NAMES: [(PeltonCode, &CStr); 34] = [
+const NAMES: [(PeltonCode, &CStr); 33] = [
     (PeltonCode::Ok, c"ok"),
     (PeltonCode::Usage, c"usage"),
     (PeltonCode::NotFound, c"not_found"),
@@ -93,7 +91,7 @@ const NAMES: [(PeltonCode, &CStr); 34] = [
     (PeltonCode::Timeout, c"timeout"),
     (PeltonCode::ShortBody, c"short_body"),
     (PeltonCode::Protocol, c"protocol"),
-    (PeltonCode::Changed, c"changed"),
+    (PeltonCode::Reset, c"reset"),
     (PeltonCode::CannotResume, c"cannot_resume"),
     (PeltonCode::DiskFull, c"disk_full"),
     (PeltonCode::Exists, c"exists"),
@@ -109,7 +107,6 @@ const NAMES: [(PeltonCode, &CStr); 34] = [
     (PeltonCode::Internal, c"internal"),
     (PeltonCode::Unfinished, c"unfinished"),
     (PeltonCode::Other, c"other"),
-    (PeltonCode::Reset, c"reset"),
     (PeltonCode::NullArgument, c"null_argument"),
     (PeltonCode::StructSize, c"struct_size"),
     (PeltonCode::NotUtf8, c"not_utf8"),
@@ -159,7 +156,7 @@ mod tests {
             (ErrorKind::Timeout, 6),
             (ErrorKind::ShortBody, 7),
             (ErrorKind::Protocol, 8),
-            (ErrorKind::Changed, 9),
+            (ErrorKind::Reset, 9),
             (ErrorKind::CannotResume, 10),
             (ErrorKind::DiskFull, 11),
             (ErrorKind::Exists, 12),
@@ -173,7 +170,6 @@ mod tests {
             (ErrorKind::Listing, 20),
             (ErrorKind::Cancelled, 21),
             (ErrorKind::Internal, 22),
-            (ErrorKind::Reset, 25),
         ] {
             assert_eq!(PeltonCode::from(kind) as i32, code, "{}", kind.name());
         }

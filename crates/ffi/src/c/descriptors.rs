@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use pelton::core::digest::Hasher;
@@ -15,6 +17,7 @@ use rustix::fs::{OFlags, fcntl_getfl};
 
 use super::code::PeltonCode;
 use super::error::Failure;
+use super::pipe::Pipe;
 
 /// Bytes read at once for a digest.
 const BLOCK: usize = 128 * 1024;
@@ -22,13 +25,17 @@ const BLOCK: usize = 128 * 1024;
 /// Where the bytes go.
 pub(super) enum Target {
     /// One file, in order, into something that can't be written anywhere.
-    Stream(File),
+    Stream(Pipe),
     /// Regular files.
     Files(Descriptors),
 }
 
-/// Duplicates `descriptors`, one for each of `files`.
-pub(super) fn open(files: &[FileSpec], descriptors: &[i32]) -> Result<Target, Failure> {
+/// Duplicates `descriptors`, one for each of `files`. Once `cancelled`, nothing waits for a reader.
+pub(super) fn open(
+    files: &[FileSpec],
+    descriptors: &[i32],
+    cancelled: Arc<AtomicBool>,
+) -> Result<Target, Failure> {
     if files.len() != descriptors.len() {
         let (files, descriptors) = (files.len(), descriptors.len());
         let why = format!("{files} files and {descriptors} descriptors: each needs the other");
@@ -48,13 +55,23 @@ pub(super) fn open(files: &[FileSpec], descriptors: &[i32]) -> Result<Target, Fa
         }
         if !file.metadata().map_err(unusable)?.is_file() {
             if files.len() == 1 {
-                return Ok(Target::Stream(file));
+                return Ok(Target::Stream(Pipe::new(file, cancelled)));
             }
             let why = format!("descriptors[{index}] is no regular file: it can take a single file");
             return Err(Failure::usage(why));
         }
         if flags.contains(OFlags::APPEND) {
             let why = format!("descriptors[{index}] appends: open it without O_APPEND");
+            return Err(Failure::usage(why));
+        }
+        if spec.digest.is_some() && flags.intersection(OFlags::RWMODE) == OFlags::WRONLY {
+            let why = format!(
+                "descriptors[{index}] has to be open for reading too: there is a digest to check"
+            );
+            return Err(Failure::usage(why));
+        }
+        if descriptors[..index].contains(descriptor) {
+            let why = format!("descriptors[{index}] is given twice: each file needs its own");
             return Err(Failure::usage(why));
         }
         if opened.insert(spec.name.clone(), file).is_some() {

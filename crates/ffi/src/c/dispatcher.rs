@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -28,6 +28,8 @@ pub(super) struct Followed {
     policy: &'static str,
     pub(super) queue: Queue,
     callback: Option<Callback>,
+    /// Told to what waits for the reader of a pipe, and hears nothing else meanwhile.
+    cancelled: Arc<AtomicBool>,
 }
 
 struct Callback {
@@ -55,6 +57,7 @@ impl Followed {
         job: Job,
         policy: &'static str,
         callback: Option<(OnEvent, *mut c_void)>,
+        cancelled: Arc<AtomicBool>,
     ) -> Self {
         let callback = callback.map(|(call, user_data)| Callback {
             call,
@@ -63,7 +66,7 @@ impl Followed {
             state: Mutex::default(),
             returned: Condvar::new(),
         });
-        Self { job: Mutex::new(Some(job)), policy, queue: Queue::default(), callback }
+        Self { job: Mutex::new(Some(job)), policy, queue: Queue::default(), callback, cancelled }
     }
 
     /// What the callback is called with.
@@ -75,6 +78,12 @@ impl Followed {
 
     pub(super) const fn has_callback(&self) -> bool {
         self.callback.is_some()
+    }
+
+    /// Ends the run, unless it is over.
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+        self.with_job(Job::cancel);
     }
 
     /// Does something with the job, unless it is over.

@@ -95,6 +95,17 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(PeltonCode::Panic, format!("pelton panicked, which is a fault of it: {said}"))
 }
 
+/// For the tests in C: shows that a panic ends at the border. Not in the header.
+///
+/// # Safety
+/// As [`guarded`].
+#[cfg(debug_assertions)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pelton_panic_for_tests(error: *mut *mut PeltonError) -> PeltonCode {
+    // SAFETY: the caller's promise is the same.
+    unsafe { guarded(error, || panic!("asked to panic")) }
+}
+
 /// The code of an error.
 ///
 /// Threads: any. NULL: PELTON_CODE_OK.

@@ -2,9 +2,10 @@
 
 use std::ffi::{CString, c_char};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pelton::Job;
+use pelton::{Download, Job};
 
 use super::client::PeltonClient;
 use super::code::PeltonCode;
@@ -56,10 +57,11 @@ pub unsafe extern "C" fn pelton_job_start(
         let (place, client) = unsafe { (out(job, "job")?, handle(client, "client")?) };
         // SAFETY: as above.
         let request = unsafe { request::read(options) }?.ok_or_else(|| null("options"))?;
-        let (download, callback) = request.download(&client.client)?;
-        let mut started = download.start()?;
+        let cancelled = Arc::<AtomicBool>::default();
+        let (download, callback) = request.download(&client.client, Arc::clone(&cancelled))?;
+        let mut started = start(download)?;
         let events = started.events();
-        let followed = Arc::new(Followed::new(started, client.policy, callback));
+        let followed = Arc::new(Followed::new(started, client.policy, callback, cancelled));
         let dispatcher = Arc::clone(&client.dispatcher);
         let made = PeltonJob { followed: Arc::clone(&followed), dispatcher };
         *place = Box::into_raw(Box::new(made));
@@ -72,6 +74,16 @@ pub unsafe extern "C" fn pelton_job_start(
     };
     // SAFETY: as above.
     unsafe { guarded(error, body) }
+}
+
+#[cfg(unix)]
+fn start(download: Download) -> Result<Job, Failure> {
+    Ok(super::sigpipe::blocked_while(|| download.start())?)
+}
+
+#[cfg(not(unix))]
+fn start(download: Download) -> Result<Job, Failure> {
+    Ok(download.start()?)
 }
 
 /// Frees a job, and cancels it if it is not over. What has arrived is kept for a later download into
@@ -89,7 +101,7 @@ pub unsafe extern "C" fn pelton_job_free(job: *mut PeltonJob) {
     if let Some(job) = unsafe { job.as_ref() } {
         shielded((), || {
             job.followed.close();
-            job.followed.with_job(Job::cancel);
+            job.followed.cancel();
         });
     }
     // SAFETY: as above, and it is not used again.
@@ -104,7 +116,7 @@ pub unsafe extern "C" fn pelton_job_free(job: *mut PeltonJob) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pelton_job_cancel(job: *const PeltonJob) -> PeltonCode {
     // SAFETY: the caller passes NULL or a job that is not freed.
-    unsafe { command(job, Job::cancel) }
+    unsafe { command(job, Followed::cancel) }
 }
 
 /// Stops all streams; what has arrived is kept. It returns at once. No effect once the run is over.
@@ -113,7 +125,7 @@ pub unsafe extern "C" fn pelton_job_cancel(job: *const PeltonJob) -> PeltonCode 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pelton_job_pause(job: *const PeltonJob) -> PeltonCode {
     // SAFETY: the caller passes NULL or a job that is not freed.
-    unsafe { command(job, Job::pause) }
+    unsafe { command(job, |followed| followed.with_job(Job::pause)) }
 }
 
 /// Goes on after pelton_job_pause. It returns at once. No effect once the run is over.
@@ -122,14 +134,14 @@ pub unsafe extern "C" fn pelton_job_pause(job: *const PeltonJob) -> PeltonCode {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pelton_job_resume(job: *const PeltonJob) -> PeltonCode {
     // SAFETY: the caller passes NULL or a job that is not freed.
-    unsafe { command(job, Job::resume) }
+    unsafe { command(job, |followed| followed.with_job(Job::resume)) }
 }
 
 /// Other ceilings from now on; streams beyond them are ended. It returns at once. No effect once the
 /// run is over.
 ///
 /// Threads: any, callbacks too. NULL: `limits` means the defaults; `job` may not be. Errors:
-/// PELTON_CODE_NULL_ARGUMENT, PELTON_CODE_STRUCT_SIZE.
+/// PELTON_CODE_NULL_ARGUMENT, PELTON_CODE_STRUCT_SIZE, PELTON_CODE_USAGE for a rate that is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pelton_job_set_limits(
     job: *const PeltonJob,
@@ -268,10 +280,10 @@ pub unsafe extern "C" fn pelton_string_free(string: *mut c_char) {
 
 /// # Safety
 /// `job` is NULL, or a job that is not freed.
-unsafe fn command(job: *const PeltonJob, ask: fn(&Job)) -> PeltonCode {
+unsafe fn command(job: *const PeltonJob, ask: fn(&Followed)) -> PeltonCode {
     let body = || {
         // SAFETY: the caller's promise.
-        unsafe { handle(job, "job") }?.followed.with_job(ask);
+        ask(&unsafe { handle(job, "job") }?.followed);
         Ok(())
     };
     // SAFETY: NULL is allowed.

@@ -51,7 +51,7 @@ pub struct PeltonMeter {
     /// Writes the present value and gives 0; another result means that there is none now. Must not
     /// be NULL.
     ///
-    /// It is called about ten times a second, on the thread of each download of the client, so with
+    /// It is called about ten times a second and when a file begins or ends, on the thread of each download of the client, so with
     /// several downloads by several threads at once. It must return at once, must not throw, and may
     /// call no function of pelton that waits.
     pub read: Option<unsafe extern "C" fn(user_data: *mut c_void, value: *mut f64) -> i32>,
@@ -123,6 +123,7 @@ pub(super) unsafe fn set(
     let name = unsafe { text(meter.name, "pelton_meter.name") }?;
     let name = name.ok_or_else(|| pointer::null("pelton_meter.name"))?;
     let read = meter.read.ok_or_else(|| pointer::null("pelton_meter.read"))?;
+    pointer::unused("pelton_meter.reserved", meter.reserved == 0)?;
     let scope = scope(meter.scope)?;
     let is_power = match meter.unit {
         unit if unit == PeltonMeterUnit::Joules as i32 => false,

@@ -14,9 +14,13 @@ mod job;
 mod meter;
 mod options;
 mod outcome;
+#[cfg(unix)]
+mod pipe;
 mod pointer;
 mod queue;
 mod request;
 mod signal;
+#[cfg(unix)]
+mod sigpipe;
 mod told;
 mod version;

@@ -72,6 +72,11 @@ pub struct PeltonLimits {
     /// Bytes of bodies come no faster than this, bits a second, over all files together; files share
     /// it evenly. 0: no limit.
     pub max_rate_bps: f64,
+    /// Buffers and windows of connections hold no more than this together, which bounds how many there
+    /// are. 0: 512 MiB; less than 1 MiB counts as 1 MiB.
+    pub max_memory_bytes: u64,
+    /// The same as `max_rate_bps` for each origin, below it. 0: no limit.
+    pub max_rate_per_origin_bps: f64,
 }
 
 // SAFETY: `repr(C)`, `struct_size` is first, and all fields are numbers.
@@ -96,7 +101,13 @@ impl PeltonLimits {
                 defaults.max_connections_per_origin,
             ),
             max_connections: or(limits.max_connections, defaults.max_connections),
-            max_rate: (limits.max_rate_bps > 0.0).then(|| BitRate::from_bps(limits.max_rate_bps)),
+            max_rate: hint(limits.max_rate_bps, "max_rate_bps")?.map(BitRate::from_bps),
+            max_rate_per_origin: hint(limits.max_rate_per_origin_bps, "max_rate_per_origin_bps")?
+                .map(BitRate::from_bps),
+            max_memory: match limits.max_memory_bytes {
+                0 => defaults.max_memory,
+                bytes => Bytes(bytes),
+            },
             split_floor: (limits.split_floor_bytes > 0).then_some(Bytes(limits.split_floor_bytes)),
         })
     }
@@ -148,7 +159,8 @@ pub struct PeltonClientOptions {
     pub connect_timeout_ms: u32,
     /// A stream that brings nothing for this long has failed. 0: 30 s.
     pub stall_timeout_ms: u32,
-    /// Attempts in a row without progress before a file is given up. 0: 5.
+    /// Attempts in a row without progress before a file is given up; four times as many where the
+    /// server says that it is overloaded (429, 503). 0: 5.
     pub attempts: u32,
     /// The first pause between two attempts, which doubles. 0: 250 ms.
     pub retry_wait_ms: u32,
@@ -175,6 +187,7 @@ pub(super) struct Made {
 pub(super) unsafe fn client(pointer: *const PeltonClientOptions) -> Result<Made, Failure> {
     // SAFETY: the caller's promise.
     let options = unsafe { pointer::read(pointer) }?.unwrap_or_else(pointer::zeros);
+    pointer::unused("pelton_client_options.reserved", options.reserved == 0)?;
     known_flags(
         "pelton_client_options.flags",
         options.flags,
@@ -246,7 +259,7 @@ fn engine(options: &PeltonClientOptions, limits: UserLimits) -> Result<EngineCon
 }
 
 /// A number above zero, or nothing for zero.
-fn hint(number: f64, name: &str) -> Result<Option<f64>, Failure> {
+pub(super) fn hint(number: f64, name: &str) -> Result<Option<f64>, Failure> {
     if !(number.is_finite() && number >= 0.0) {
         return Err(Failure::usage(format!("{name} is {number}; it is 0 or more")));
     }

@@ -110,6 +110,15 @@ pub(super) fn c_text(text: &str) -> CString {
     CString::new(bytes).unwrap_or_default()
 }
 
+/// Refuses a reserved field that is set: a newer header may give it a meaning.
+pub(super) fn unused(name: &str, is_zero: bool) -> Result<(), Failure> {
+    if is_zero {
+        return Ok(());
+    }
+    let why = format!("{name} is set, which pelton {} does not know", env!("CARGO_PKG_VERSION"));
+    Err(Failure::new(PeltonCode::StructSize, why))
+}
+
 pub(super) fn null(name: &str) -> Failure {
     Failure::new(PeltonCode::NullArgument, format!("{name} is NULL"))
 }

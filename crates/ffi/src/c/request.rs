@@ -2,6 +2,8 @@
 
 use std::ffi::{c_char, c_void};
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pelton::core::catalog;
 use pelton::{Allocation, Client, Download, FileSpec, Input, WalkOptions};
@@ -48,7 +50,8 @@ pub struct PeltonJobOptions {
     /// URLs and then of the list; no listings. Each is emptied and filled from its start, whatever its
     /// position; for a digest to be checked it has to be open for reading too. A file that fails
     /// leaves what has arrived; nothing is resumed. A single file may go to something else, such as a
-    /// pipe: then it comes in order over one stream. pelton duplicates them, so that the caller may
+    /// pipe: then it comes in order over one stream, as fast as its reader takes it. A reader that
+    /// goes away is a PELTON_CODE_FILE_IO; SIGPIPE does not come. pelton duplicates them, so that the caller may
     /// close its own after pelton_job_start.
     pub descriptors: *const i32,
     /// How many `descriptors` there are.
@@ -56,8 +59,9 @@ pub struct PeltonJobOptions {
     /// Takes the events instead of pelton_next_event. NULL: events wait for that.
     ///
     /// It is called on the client's dispatcher thread, for one event after the other, those of all
-    /// jobs of the client: while it runs, no other callback of the client does. The event belongs to
-    /// pelton and ends with the call. It may call every function of pelton, pelton_job_free too, but
+    /// jobs of the client. While it runs, nothing is told of the other jobs either: no callback, no
+    /// event, and no end to pelton_job_wait. So it must return soon, and must not wait for a thread
+    /// that waits for one of these. The event belongs to pelton and ends with the call. It may call every function of pelton, pelton_job_free too, but
     /// none that waits for this client. It must not throw.
     pub on_event: Option<
         unsafe extern "C" fn(
@@ -117,6 +121,7 @@ pub(super) unsafe fn read(pointer: *const PeltonJobOptions) -> Result<Option<Req
         (Some(_), [_, ..]) => {
             return Err(Failure::usage("both a directory and descriptors are given: choose one"));
         }
+        (Some(""), []) => return Err(Failure::usage("directory is empty; write . for this one")),
         (Some(directory), []) => Target::Directory(directory.to_owned()),
         (None, []) => return Err(null("directory")),
         (None, descriptors) => Target::Descriptors(descriptors.to_vec()),
@@ -138,14 +143,19 @@ type Callback = Option<(OnEvent, *mut c_void)>;
 
 impl Request {
     /// The download that was asked for, and what takes its events.
-    pub(super) fn download(self, client: &Client) -> Result<(Download, Callback), Failure> {
+    /// `cancelled` ends what would wait for the reader of a pipe.
+    pub(super) fn download(
+        self,
+        client: &Client,
+        cancelled: Arc<AtomicBool>,
+    ) -> Result<(Download, Callback), Failure> {
         let has = |flag| self.flags & flag != 0;
         let (no_resume, fsync) = (has(PELTON_JOB_NO_RESUME), has(PELTON_JOB_FSYNC));
         let (reserve, recursive) = (has(PELTON_JOB_RESERVE), has(PELTON_JOB_RECURSIVE));
         let download = match self.target {
             Target::Directory(directory) => client.download(self.inputs).into_dir(directory),
             Target::Descriptors(descriptors) => {
-                into_descriptors(client, files(self.inputs)?, &descriptors)?
+                into_descriptors(client, files(self.inputs)?, &descriptors, cancelled)?
             }
         };
         let depth = NonZeroU32::new(self.depth);
@@ -177,17 +187,23 @@ fn into_descriptors(
     client: &Client,
     files: Vec<FileSpec>,
     descriptors: &[i32],
+    cancelled: Arc<AtomicBool>,
 ) -> Result<Download, Failure> {
     use super::descriptors::{Target, open};
 
-    Ok(match open(&files, descriptors)? {
+    Ok(match open(&files, descriptors, cancelled)? {
         Target::Stream(stream) => client.download(files).to_writer(Box::new(stream)),
         Target::Files(sink) => client.download(files).to_sink(Box::new(sink)),
     })
 }
 
 #[cfg(not(unix))]
-fn into_descriptors(_: &Client, _: Vec<FileSpec>, _: &[i32]) -> Result<Download, Failure> {
+fn into_descriptors(
+    _: &Client,
+    _: Vec<FileSpec>,
+    _: &[i32],
+    _: Arc<AtomicBool>,
+) -> Result<Download, Failure> {
     let why = "file descriptors work on Unix only; use a directory";
     Err(Failure::new(super::code::PeltonCode::Unsupported, why))
 }

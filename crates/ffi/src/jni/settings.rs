@@ -50,14 +50,13 @@ pub(super) fn client(settings: &[Setting], sample: &Arc<LastSample>) -> Result<C
             }
             "max-connections" => engine.limits.max_connections = number(name, value)?,
             "min-split-size" => engine.limits.split_floor = Some(Bytes(number(name, value)?)),
-            "max-rate" => {
-                let rate: u64 = number(name, value)?;
-                engine.limits.max_rate = (rate > 0).then(|| BitRate::from_bps(rate as f64));
-            }
+            "max-rate" => engine.limits.max_rate = rate(name, value)?,
+            "max-rate-per-server" => engine.limits.max_rate_per_origin = rate(name, value)?,
+            "max-memory" => engine.limits.max_memory = Bytes(number(name, value)?),
             "tries" => engine.retry.attempts = number(name, value)?,
             "retry-wait-ms" => engine.retry.first_delay = milliseconds(name, value)?,
-            "timeout-ms" => engine.stall_timeout = milliseconds(name, value)?,
-            "connect-timeout-ms" => http.connect_timeout = milliseconds(name, value)?,
+            "timeout-ms" => engine.stall_timeout = some_time(name, value)?,
+            "connect-timeout-ms" => http.connect_timeout = some_time(name, value)?,
             "overwrite" => engine.overwrite = flag(name, value)?,
             "user-agent" => http.user_agent = header_value(name, value)?,
             "header" => http.headers.push(header(value)?),
@@ -223,8 +222,23 @@ fn number<T: FromStr>(name: &str, value: &str) -> Result<T> {
     value.parse().map_err(|_| usage(format!("{name}: {value} is out of range")))
 }
 
+/// Bits a second; 0 is no limit.
+fn rate(name: &str, value: &str) -> Result<Option<BitRate>> {
+    let rate: u64 = number(name, value)?;
+    Ok((rate > 0).then(|| BitRate::from_bps(rate as f64)))
+}
+
 fn milliseconds(name: &str, value: &str) -> Result<Duration> {
     number(name, value).map(Duration::from_millis)
+}
+
+/// A time that is not over at once.
+fn some_time(name: &str, value: &str) -> Result<Duration> {
+    let time = milliseconds(name, value)?;
+    if time.is_zero() {
+        return Err(usage(format!("{name} is 0; it is a millisecond at least")));
+    }
+    Ok(time)
 }
 
 fn flag(name: &str, value: &str) -> Result<bool> {

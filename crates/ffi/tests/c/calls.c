@@ -1,5 +1,7 @@
 /* Mistakes in calls: NULLs, sizes of structures, texts and numbers that mean nothing. */
 
+#include <math.h>
+
 #include "suite.h"
 
 static void nothing(pelton_job *job, const pelton_event *event, void *user_data) {
@@ -40,6 +42,7 @@ void case_nulls(void) {
     const pelton_code null = PELTON_CODE_NULL_ARGUMENT;
     REFUSED(pelton_client_new(NULL, NULL, &error), null, "client is NULL");
     CHECK(pelton_client_new(NULL, NULL, NULL) == null);
+    REFUSED(pelton_client_set_max_rate(NULL, 0, &error), null, "client is NULL");
     REFUSED(pelton_job_start(NULL, &options, &no_job, &error), null, "client is NULL");
     CHECK(no_job == NULL);
     REFUSED(pelton_job_start(client, NULL, &no_job, &error), null, "options is NULL");
@@ -208,6 +211,7 @@ void case_bad_values(void) {
     const pelton_code usage = PELTON_CODE_USAGE, text = PELTON_CODE_NOT_UTF8;
     NO_CLIENT(policy = -1, usage, "policy -1");
     NO_CLIENT(http = 4, usage, "http 4");
+    NO_CLIENT(reserved = 1, PELTON_CODE_STRUCT_SIZE, "reserved");
     NO_CLIENT(flags = 8, usage, "0x8");
     NO_CLIENT(user_agent = "a\nb", usage, "user_agent");
     NO_CLIENT(user_agent = "\xff", text, "user_agent is not UTF-8");
@@ -220,6 +224,14 @@ void case_bad_values(void) {
     NO_CLIENT(key_file = "x", usage, "certificate_file");
     NO_CLIENT(bandwidth_bps = -1, usage, "bandwidth_bps is -1");
     NO_CLIENT(rtt_s = 1e300, usage, "rtt_s");
+    pelton_limits limits = {0};
+    limits.struct_size = sizeof limits;
+    limits.max_rate_bps = -1;
+    NO_CLIENT(limits = &limits, usage, "max_rate_bps is -1");
+    limits.max_rate_bps = 0;
+    limits.max_rate_per_origin_bps = -1;
+    NO_CLIENT(limits = &limits, usage, "max_rate_per_origin_bps is -1");
+    limits.max_rate_per_origin_bps = 0;
 
     pelton_meter meter = {0};
     meter.struct_size = sizeof meter;
@@ -231,8 +243,13 @@ void case_bad_values(void) {
     NO_CLIENT(flags = 0; meter.unit = 7; asked.meter = &meter, usage, "unit 7");
     meter.unit = 0;
     NO_CLIENT(flags = 0; meter.step_j = -1; asked.meter = &meter, usage, "step_j");
+    meter.step_j = 0;
+    NO_CLIENT(flags = 0; meter.reserved = 1; asked.meter = &meter, PELTON_CODE_STRUCT_SIZE, "reserved");
 
     pelton_client *client = new_client();
+    REFUSED(pelton_client_set_max_rate(client, INFINITY, &error), usage, "max_rate_bps is inf");
+    CHECK(pelton_client_set_max_rate(client, 1e9, NULL) == PELTON_CODE_OK);
+    CHECK(pelton_client_set_max_rate(client, 0, NULL) == PELTON_CODE_OK);
     NO_JOB(urls = no_url; asked.url_count = 1, usage, "is no URL");
     NO_JOB(urls = ftp; asked.url_count = 1, usage, "is no URL");
     NO_JOB(urls = latin1; asked.url_count = 1, text, "urls[0]");
@@ -240,6 +257,7 @@ void case_bad_values(void) {
     NO_JOB(list = "{}", usage, "list: manifest");
     NO_JOB(list = "a.bin"; asked.base_url = "x", usage, "is no URL");
     NO_JOB(flags = 16, usage, "0x10");
+    NO_JOB(directory = "", usage, "directory is empty");
     int fds[] = {1};
     NO_JOB(descriptors = fds; asked.descriptor_count = 1, usage, "choose one");
 
@@ -253,6 +271,8 @@ void case_bad_values(void) {
     options.on_event = nothing;
     pelton_job *job = NULL;
     CHECK(pelton_job_start(client, &options, &job, NULL) == PELTON_CODE_OK);
+    limits.max_rate_bps = NAN;
+    REFUSED(pelton_job_set_limits(job, &limits, &error), usage, "max_rate_bps");
     pelton_event *event = NULL;
     REFUSED(pelton_next_event(job, 0, &event, &error), usage, "callback");
     int fd = 0;

@@ -1,7 +1,10 @@
 /* Downloads into descriptors. */
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,7 +70,7 @@ void case_descriptors(void) {
     close(fds[0]);
     fds[0] = opened("digest", O_WRONLY);
     list.list = setting("ONE_DIGEST");
-    CHECK(into_descriptors(client, &list) == PELTON_CODE_FILE_IO);
+    refused(client, &list, PELTON_CODE_USAGE, "open for reading too");
     close(fds[0]);
 
     int appending[] = {opened("append", O_WRONLY | O_APPEND)};
@@ -94,7 +97,10 @@ void case_descriptors(void) {
     const char *same[] = {urls[0], urls[0]};
     int twice[] = {fds[0], fds[0]};
     options = into(same, twice, 2);
+    refused(client, &options, PELTON_CODE_USAGE, "descriptors[1] is given twice");
+    twice[1] = opened("another", O_WRONLY);
     refused(client, &options, PELTON_CODE_USAGE, "two files are called");
+    close(twice[1]);
     close(fds[0]);
     pelton_client_free(client);
 }
@@ -115,6 +121,14 @@ static void *read_all(void *argument) {
     return NULL;
 }
 
+/* Waits until a pipe takes no more. */
+static void until_full(int end) {
+    struct pollfd asked = {end, POLLOUT, 0};
+    while (poll(&asked, 1, 0) == 1) {
+        sched_yield();
+    }
+}
+
 /* One file, in order, into what can't be written anywhere. */
 void case_pipe(void) {
     pelton_client *client = new_client();
@@ -133,6 +147,32 @@ void case_pipe(void) {
     CHECK(pthread_join(thread, NULL) == 0);
     close(ends[0]);
     CHECK(drain.bytes == (size_t)atol(setting("A_SIZE")));
+
+    /* One that its writer does not wait for, and whose reader sleeps at first. */
+    CHECK(pipe(ends) == 0 && fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0);
+    options = into(urls, &ends[1], 1);
+    pelton_job *job = NULL;
+    CHECK(pelton_job_start(client, &options, &job, NULL) == PELTON_CODE_OK);
+    close(ends[1]);
+    drain = (struct drain){ends[0], 0};
+    CHECK(pthread_create(&thread, NULL, read_all, &drain) == 0);
+    CHECK(ended(job) == PELTON_CODE_OK);
+    CHECK(pthread_join(thread, NULL) == 0 && drain.bytes == (size_t)atol(setting("A_SIZE")));
+    close(ends[0]);
+
+    /* One that nobody reads: cancelling does not wait for that. */
+    CHECK(pipe(ends) == 0);
+    options = into(urls, &ends[1], 1);
+    CHECK(pelton_job_start(client, &options, &job, NULL) == PELTON_CODE_OK);
+    until_full(ends[1]);
+    CHECK(pelton_job_wait(job, 0, NULL) == PELTON_CODE_AGAIN && pelton_job_cancel(job) == PELTON_CODE_OK);
+    CHECK(ended(job) == PELTON_CODE_CANCELLED);
+
+    /* One whose reader is gone. SIGPIPE would end this program. */
+    close(ends[0]);
+    CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+    CHECK(into_descriptors(client, &options) == PELTON_CODE_FILE_IO);
+    close(ends[1]);
 
     /* A disk that is full. */
     int full = open("/dev/full", O_WRONLY);

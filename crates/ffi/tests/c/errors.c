@@ -1,5 +1,7 @@
-/* The codes of failed downloads. A file that keeps changing ends in what its last answer lacks. */
+/* The codes of failed downloads, and of a panic. Not provoked: PELTON_CODE_OTHER, which is for failures
+   of later versions, and PELTON_CODE_UNSUPPORTED, which no call gives on Linux. */
 
+#include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -56,6 +58,7 @@ void case_errors(void) {
     expect_url(client, joined(setting("NOBODY"), "/f"), PELTON_CODE_CONNECT);
     expect_url(client, joined(bad, "/short"), PELTON_CODE_SHORT_BODY);
     expect_url(client, joined(bad, "/no-http"), PELTON_CODE_PROTOCOL);
+    expect_url(client, joined(bad, "/reset"), PELTON_CODE_RESET);
     expect_url(client, joined(good, "/status/418"), PELTON_CODE_HTTP_STATUS);
     expect_url(client, joined(good, "/status/500"), PELTON_CODE_SERVER_ERROR);
     expect_url(client, joined(good, "/circle"), PELTON_CODE_REDIRECT);
@@ -129,6 +132,17 @@ void case_local_errors(void) {
 
     write_file(out("file_io"), "in the way");
     expect_url(client, url, PELTON_CODE_FILE_IO);
+
+    /* Only libraries that were built for debugging have this function. */
+    pelton_code (*panic_for_tests)(pelton_error **error) = NULL;
+    *(void **)&panic_for_tests = dlsym(RTLD_DEFAULT, "pelton_panic_for_tests");
+    if (panic_for_tests != NULL) {
+        pelton_error *panicked = NULL;
+        CHECK(panic_for_tests(&panicked) == PELTON_CODE_PANIC);
+        CHECK(pelton_error_code(panicked) == PELTON_CODE_PANIC && !pelton_error_is_retryable(panicked));
+        CHECK(strstr(pelton_error_message(panicked), "asked to panic") != NULL);
+        pelton_error_free(panicked);
+    }
 
     /* A process without a free descriptor. */
     pelton_job *job = start_one(client, joined(setting("BAD"), "/hang"), out("internal"));

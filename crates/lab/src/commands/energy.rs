@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use pelton_lab::{capture, drawing};
@@ -13,7 +12,7 @@ use pelton_power::Radio;
 use pelton_power::device::Device;
 use pelton_power::radio::{RadioMachine, RadioProfile};
 use pelton_power::sleep::{Card, Outcome, SleepPolicy, Spent, evaluate};
-use pelton_power::trace::{Direction, Packet, radio_over};
+use pelton_power::trace::{Direction, Packet, radio_over, round_trip};
 
 /// Joules of a trace: under every sleep policy of papers/003, or of another radio by its states
 #[derive(Debug, clap::Args)]
@@ -72,34 +71,23 @@ fn describe(file: &Path, packets: &[Packet]) -> String {
     format!("{name}: {count} packets in {end:.2} s, {received} bytes received, {sent} sent\n")
 }
 
-/// The least time from a SYN to its answer: what PSM rounds up.
-fn round_trip(packets: &[Packet]) -> Duration {
-    let syns = packets.iter().filter_map(|packet| Some((packet, packet.tcp?)));
-    let syns = syns.filter(|(_, tcp)| tcp.syn);
-    let answers = syns.clone().filter(|(packet, _)| packet.direction == Direction::Received);
-    let times = answers.filter_map(|(answer, tcp)| {
-        let mut opened = syns.clone();
-        let (syn, _) = opened.find(|(packet, other)| {
-            other.flow == tcp.flow && packet.direction == Direction::Sent
-        })?;
-        Some(answer.at - syn.at)
-    });
-    times.min().unwrap_or_default()
+/// The card and its numbers.
+pub(super) fn in_words(card: &Card) -> String {
+    let Card { idle, receive, transmit, sleep, wake, rate, .. } = card;
+    format!(
+        "wavelan (papers/003 section IV-A): {idle} idle, {receive} receiving, {transmit} sending, {sleep} \
+         asleep, {} ms to wake, {rate}",
+        wake.as_millis()
+    )
 }
 
 fn policies(packets: &[Packet]) -> String {
     let card = Card::wavelan();
     let rtt = round_trip(packets);
     let mut text = format!(
-        "wavelan (papers/003 section IV-A): {} idle, {} receiving, {} sending, {} asleep, {} ms to \
-         wake, {}; round trip {:.1} ms; joules are modelled\n\
+        "{}; round trip {:.1} ms; joules are modelled\n\
          policy             seconds   joules   mean W  vs awake |    idle receive    send   sleep    wake | missed\n",
-        card.idle,
-        card.receive,
-        card.transmit,
-        card.sleep,
-        card.wake.as_millis(),
-        card.rate,
+        in_words(&card),
         rtt.as_secs_f64() * 1e3,
     );
     let awake = evaluate(packets, &card, SleepPolicy::AlwaysAwake, rtt).energy().get();

@@ -93,6 +93,11 @@ impl Measured {
 }
 
 impl LabArgs {
+    /// Where packets are kept, if they are.
+    pub(crate) fn packets(&self) -> Option<&Path> {
+        self.packets.as_deref()
+    }
+
     /// Carries out `plan`, or what of it is not yet in the results that are resumed.
     pub(crate) fn measure(&self, mut plan: Plan) -> Result<Measured> {
         if self.jobs == 0 {

@@ -4,6 +4,7 @@ pub(crate) mod cells;
 #[cfg(target_os = "linux")]
 pub(crate) mod check;
 pub(crate) mod energy;
+mod grid_part;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
 #[cfg(target_os = "linux")]
@@ -16,6 +17,7 @@ pub(crate) mod reproduce;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
 pub(crate) mod simulate;
+pub(crate) mod sweep;
 mod table;
 #[cfg(target_os = "linux")]
 pub(crate) mod validate;

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use pelton_lab::sim::grid::Grid;
-use pelton_lab::sim::regret::{self, Regret, Summary, percent};
+use pelton_lab::sim::regret::{Adaptive, Regret, Summary, Variant, percent};
+
+use super::grid_part::GridPart;
 
 /// Cells that are named for each policy, the worst first.
 const NAMED: usize = 10;
@@ -16,13 +17,9 @@ const NAMED: usize = 10;
 /// Compare the policies with the best static numbers, over a grid of links and sets.
 #[derive(Debug, Args)]
 pub(crate) struct RegretArgs {
-    /// A part of the grid instead of all of it.
-    #[arg(long)]
-    quick: bool,
-    /// Decides which packets are lost; the same seed gives the same output.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Name the worst cells of each policy.
+    #[command(flatten)]
+    part: GridPart,
+    /// Name the worst cells of each policy, and those in which it beats the oracle.
     #[arg(long)]
     worst: bool,
     /// Write every cell to a file of comma-separated values.
@@ -31,12 +28,10 @@ pub(crate) struct RegretArgs {
 }
 
 pub(crate) fn run(args: &RegretArgs) -> Result<ExitCode> {
-    let grid = if args.quick { Grid::quick(args.seed)? } else { Grid::full(args.seed)? };
-    println!("{} cells, seed {}; joules are modelled", grid.cells.len(), args.seed);
-    let regrets = regret::measure(&grid, args.seed);
+    let regrets = args.part.measure(&Adaptive::ALL, &[Variant::default()])?.concat();
     print!("{}", Summary(&regrets));
     if args.worst {
-        print!("{}", worst(&regrets));
+        print!("{}", extremes(&regrets));
     }
     if let Some(file) = &args.csv {
         fs::write(file, csv(&regrets))
@@ -45,28 +40,37 @@ pub(crate) fn run(args: &RegretArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn worst(regrets: &[Regret]) -> String {
+/// Of each policy the cells in which it loses most, and those in which it beats the oracle.
+fn extremes(regrets: &[Regret]) -> String {
     let mut text = String::new();
-    for policy in regret::Adaptive::ALL {
+    for policy in Adaptive::ALL {
         let mut of_policy: Vec<&Regret> = regrets.iter().filter(|r| r.policy == policy).collect();
         of_policy.sort_by(|a, b| b.regret.total_cmp(&a.regret));
         let _ = writeln!(text, "\n{} by {}:", policy.name(), policy.goal().name());
-        for regret in of_policy.into_iter().take(NAMED) {
-            let oracle = regret.oracle;
-            let _ = writeln!(
-                text,
-                "{:>10}  {}: {:.4} against {:.4} with pp {}, p {}, cc {}",
-                percent(regret.regret),
-                regret.cell,
-                regret.cost,
-                regret.oracle_cost,
-                oracle.pipelining,
-                oracle.parallelism,
-                oracle.concurrency,
-            );
+        for regret in of_policy.iter().take(NAMED) {
+            let _ = writeln!(text, "{}", line(regret));
+        }
+        let beaten: Vec<&&Regret> = of_policy.iter().filter(|r| r.beats_oracle()).rev().collect();
+        let _ = writeln!(text, "better than the oracle by more than 2 % in {}:", beaten.len());
+        for regret in beaten.into_iter().take(NAMED) {
+            let _ = writeln!(text, "{}", line(regret));
         }
     }
     text
+}
+
+fn line(regret: &Regret) -> String {
+    let oracle = regret.oracle;
+    format!(
+        "{:>10}  {}: {:.4e} against {:.4e} with pp {}, p {}, cc {}",
+        percent(regret.regret),
+        regret.cell,
+        regret.cost,
+        regret.oracle_cost,
+        oracle.pipelining,
+        oracle.parallelism,
+        oracle.concurrency,
+    )
 }
 
 fn csv(regrets: &[Regret]) -> String {

@@ -1,5 +1,7 @@
 //! `pelton-lab reproduce`: the papers' figures beside ours.
 
+mod energy;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,8 +14,8 @@ use pelton_lab::bench::clients::Client;
 use pelton_lab::bench::plan::Plan;
 use pelton_lab::cells::Cells;
 use pelton_lab::reproduce::{
-    COMPARED_SETS, Claim, PLACES, Point, SETS, combined, comparison, comparison_page, papers_000,
-    simulate, single, sweep_page, sweeps_combined, sweeps_single, timers,
+    COMPARED_SETS, Claim, PLACES, Point, SETS, combined, comparison, comparison_page, simulate,
+    single, sweep_page, sweeps_combined, sweeps_single,
 };
 
 #[cfg(target_os = "linux")]
@@ -59,6 +61,12 @@ enum Figure {
     Fig3,
     /// papers/001, Fig 4: the schedulers against wget, curl, HTTP/1.1 and HTTP/2, on real packets.
     Fig4,
+    /// papers/003: sleep policies over downloads recorded on real packets, and Table I.
+    #[value(name = "papers-003")]
+    Papers003,
+    /// papers/004, Table 5: visits over HTTP/1.1 and HTTP/2, in the simulator.
+    #[value(name = "papers-004")]
+    Papers004,
 }
 
 impl Figure {
@@ -68,12 +76,14 @@ impl Figure {
             Self::Fig2 => "papers/001 Fig 2: concurrency and parallelism alone",
             Self::Fig3 => "papers/001 Fig 3: concurrency and parallelism together",
             Self::Fig4 => "papers/001 Fig 4: the schedulers against other programs",
+            Self::Papers003 => "papers/003",
+            Self::Papers004 => "papers/004 Table 5",
         }
     }
 
     fn claims(self, points: &[Point]) -> Vec<Claim> {
         match self {
-            Self::Papers000 => Vec::new(),
+            Self::Papers000 | Self::Papers003 | Self::Papers004 => Vec::new(),
             Self::Fig2 => sweeps_single(points),
             Self::Fig3 => sweeps_combined(points),
             Self::Fig4 => comparison(points),
@@ -87,7 +97,15 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     }
     let pairs = match args.figure {
         Figure::Papers000 => {
-            radios();
+            energy::papers_000();
+            return Ok(ExitCode::SUCCESS);
+        }
+        Figure::Papers003 => {
+            energy::papers_003(args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Figure::Papers004 => {
+            energy::papers_004()?;
             return Ok(ExitCode::SUCCESS);
         }
         Figure::Fig4 => return real(args, None),
@@ -168,26 +186,4 @@ fn show(args: &ReproduceArgs, points: &[Point], how: &str) -> Result<()> {
         _ => sweep_page(title, points, &claims, &command),
     };
     fs::write(file, page).with_context(|| format!("can't write {}", file.display()))
-}
-
-fn radios() {
-    println!("papers/000, radios of its section 3.2 (pelton_power::radio::n9_wlan, n9_3g)");
-    for row in papers_000() {
-        println!(
-            "{:<52} paper {:>6.2} {unit}  model {:>6.2} {unit}  {:>+6.1} %",
-            row.what,
-            row.paper,
-            row.model,
-            row.difference() * 100.0,
-            unit = row.unit,
-        );
-        println!("    given: {}", row.given);
-        if row.difference().abs() > 0.15 {
-            println!("    why: {}", row.why);
-        }
-    }
-    println!("Fig 23: what bundling saves, by timers (the paper's bars are pictures: they fall)");
-    for (t1, t2, saved) in timers() {
-        println!("    T1 {t1} s, T2 {t2} s: {:.1} % in the model", saved * 100.0);
-    }
 }

@@ -1,5 +1,6 @@
 //! `pelton-lab simulate`: one transfer in virtual time.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
 use pelton_core::connection::Protocol;
 use pelton_lab::model::LinkSpec;
 use pelton_lab::sim::grid::Grid;
+use pelton_lab::sim::oracle::{Goal, Oracle};
 use pelton_lab::sim::{FileList, OriginConfig, Scenario, chart};
 
 use super::cells::CellsSource;
@@ -48,6 +50,9 @@ pub(crate) struct SimulateArgs {
     /// Decides which packets are lost, the jitter and the sizes of the set's files.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Instead of one run: the best static numbers for each goal.
+    #[arg(long, conflicts_with_all = ["policy", "svg"])]
+    oracle: bool,
     /// Draw the run.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -139,6 +144,10 @@ impl SimulateArgs {
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let place = args.place()?;
+    if args.oracle {
+        print!("{}", best_numbers(&place, args.seed));
+        return Ok(ExitCode::SUCCESS);
+    }
     let policy = args.policy();
     let title = format!("{}, {}, seed {}", place.name, policy.name(), args.seed);
     let mut scenario = Scenario::new(&place.link, place.origin, &place.files, args.seed);
@@ -151,4 +160,25 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
         fs::write(file, drawn).with_context(|| format!("can't write {}", file.display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn best_numbers(place: &Place, seed: u64) -> String {
+    let scenario = Scenario::new(&place.link, place.origin, &place.files, seed);
+    // Losses are luck.
+    let oracle = Oracle::sweep(&scenario, &[seed, seed + 1, seed + 2]);
+    let mut text = format!("{}, the best static numbers, seed {seed}\n", place.name);
+    for goal in Goal::ALL {
+        let (FixedConfig { concurrency, parallelism, pipelining }, cost) = oracle.best(goal);
+        let shown = match goal {
+            Goal::Time => format!("{cost:.3} s"),
+            Goal::Energy => format!("{cost:.1} J (modelled)"),
+            Goal::Efficiency => format!("{:.3e} bit/s/J", 1.0 / cost),
+        };
+        let _ = writeln!(
+            text,
+            "{:<17}  {shown:>16}  fixed:{pipelining},{parallelism},{concurrency}",
+            goal.name()
+        );
+    }
+    text
 }

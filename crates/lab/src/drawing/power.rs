@@ -5,25 +5,26 @@ use std::time::Duration;
 
 use pelton_power::radio::{RadioMachine, Segment, State};
 
+use super::axis::{Axis, short};
+
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 60.0;
+const LEFT: f64 = 50.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 30.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 50.0;
 
 /// Active stretches are drawn as their mean over this part of the picture.
 const COLUMNS: u32 = 480;
 
 /// Draws what `radio` has kept as SVG: mean power in each small stretch of time, coloured by the
-/// state that took most of it. Modelled, and labelled so.
+/// state that took most of it. Modelled, and labelled so. Bytes that pass before the radio has been
+/// promoted, as in a recording from another one, show as a high promotion.
 pub fn power_over_time(radio: &RadioMachine) -> String {
     let segments = radio.segments();
     let end = segments.last().map_or(Duration::ZERO, |segment| segment.until.since_start());
     let seconds = end.as_secs_f64().max(1e-3);
     let columns = columns(segments, seconds);
-    let most = columns.iter().map(|(watts, _)| *watts).fold(0.1, f64::max) * 1.1;
-    let x = |share: f64| LEFT + share * (WIDTH - LEFT - 10.0);
-    let y = |watts: f64| HEIGHT - BOTTOM - watts / most * (HEIGHT - BOTTOM - TOP);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -32,31 +33,73 @@ pub fn power_over_time(radio: &RadioMachine) -> String {
         radio.profile().name,
         radio.energy().get(),
     );
-    let width = (WIDTH - LEFT - 10.0) / f64::from(COLUMNS);
-    for (index, (watts, state)) in columns.iter().enumerate() {
-        let (left, top) = (x(index as f64 / f64::from(COLUMNS)), y(*watts));
-        // Writing to a String can't fail.
+    let power = Axis::linear("W", columns.iter().map(|(watts, _)| *watts));
+    draw_grid(&mut svg, &power, seconds);
+    draw_columns(&mut svg, &columns, &power);
+    draw_legend(&mut svg, radio);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Where a share of the time lies.
+fn across(share: f64) -> f64 {
+    LEFT + share * (WIDTH - LEFT - RIGHT)
+}
+
+/// Where a share of the axis of power lies.
+fn up(share: f64) -> f64 {
+    HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
+}
+
+/// Ticks of both axes with their numbers. Writing to a String can't fail, here and below.
+fn draw_grid(svg: &mut String, power: &Axis, seconds: f64) {
+    for watts in power.ticks() {
+        let y = up(power.share(watts));
         let _ = writeln!(
             svg,
-            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{:.1}\" fill=\"{}\"/>",
-            width + 0.3,
-            y(0.0) - top,
-            colour(*state),
+            "<path d=\"M{LEFT} {y:.1}H{}\" stroke=\"#ddd\"/>\
+             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{} W</text>",
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            y + 4.0,
+            short(watts),
         );
     }
-    for tick in 0..=4_u32 {
-        let share = f64::from(tick) / 4.0;
-        let (watts, at) = (most * share, seconds * share);
+    // Without the room that it has for marks, this axis ends with the tail.
+    let ticks = Axis::linear("s", [seconds]).ticks().into_iter();
+    for at in ticks.filter(|at| *at <= seconds) {
+        let (x, y) = (across(at / seconds), up(0.0));
         let _ = writeln!(
             svg,
-            "<text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\">{watts:.2} W</text>\n\
-             <text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{at:.1} s</text>",
-            LEFT - 4.0,
-            y(watts) + 4.0,
-            x(share).min(WIDTH - 24.0),
-            HEIGHT - BOTTOM + 16.0,
+            "<path d=\"M{x:.1} {y:.1}v5\" stroke=\"#888\"/>\
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{} s</text>",
+            y + 18.0,
+            short(at),
         );
     }
+}
+
+/// One shape for each stretch of columns in the same state.
+fn draw_columns(svg: &mut String, columns: &[(f64, State)], power: &Axis) {
+    let mut index = 0;
+    for stretch in columns.chunk_by(|(_, a), (_, b)| a == b) {
+        let x = |index: usize| across(index as f64 / f64::from(COLUMNS));
+        let _ = write!(
+            svg,
+            "<path fill=\"{}\" d=\"M{:.1} {:.1}",
+            colour(stretch[0].1),
+            x(index),
+            up(0.0)
+        );
+        for (watts, _) in stretch {
+            index += 1;
+            let _ = write!(svg, "V{:.1}H{:.1}", up(power.share(*watts)), x(index));
+        }
+        let _ = writeln!(svg, "V{:.1}Z\"/>", up(0.0));
+    }
+}
+
+fn draw_legend(svg: &mut String, radio: &RadioMachine) {
     let mut at = LEFT;
     for used in radio.uses() {
         let name = radio.profile().state_name(used.state);
@@ -72,8 +115,6 @@ pub fn power_over_time(radio: &RadioMachine) -> String {
         );
         at += 40.0 + 7.5 * (name.len() as f64 + 7.0);
     }
-    svg.push_str("</svg>\n");
-    svg
 }
 
 fn colour(state: State) -> &'static str {
@@ -88,7 +129,7 @@ fn colour(state: State) -> &'static str {
     }
 }
 
-/// Mean power in each column, and the state in which most of its energy was drawn.
+/// Mean power in each column, and the state that took most of its time.
 fn columns(segments: &[Segment], seconds: f64) -> Vec<(f64, State)> {
     let width = seconds / f64::from(COLUMNS);
     let mut columns = vec![(0.0, State::Idle, 0.0); COLUMNS as usize];
@@ -100,13 +141,12 @@ fn columns(segments: &[Segment], seconds: f64) -> Vec<(f64, State)> {
         let end = ((until / width) as usize).clamp(first, last);
         for (index, column) in columns.iter_mut().enumerate().take(end + 1).skip(first) {
             let begin = index as f64 * width;
-            let overlap = until.min(begin + width) - from.max(begin);
-            let share = if until > from { overlap.max(0.0) / (until - from) } else { 1.0 };
-            let joules = segment.energy.get() * share;
-            column.0 += joules;
-            if joules > column.2 {
+            let overlap = (until.min(begin + width) - from.max(begin)).max(0.0);
+            let share = if until > from { overlap / (until - from) } else { 1.0 };
+            column.0 += segment.energy.get() * share;
+            if overlap > column.2 {
                 column.1 = segment.state;
-                column.2 = joules;
+                column.2 = overlap;
             }
         }
     }

@@ -74,6 +74,40 @@ fn receive(mut stream: TcpStream, begin: Instant, end: Instant) -> io::Result<By
     Ok(total)
 }
 
+/// A client asks for `bytes` and receives them over one connection, through a socket buffer of `buffer`:
+/// with it the kernel bounds what is in flight.
+///
+/// # Errors
+/// When the connection breaks.
+pub fn download(emulator: &Emulator, bytes: Bytes, buffer: Bytes) -> Result<(), EmulatorError> {
+    const REQUEST: [u8; 100] = [b'?'; 100];
+    let io = || EmulatorError::io("record a download");
+    let listener = emulator.server().run(|| TcpListener::bind((SERVER, 0)))?.map_err(io())?;
+    let address = listener.local_addr().map_err(io())?;
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept()?;
+        let mut request = REQUEST;
+        stream.read_exact(&mut request)?;
+        let block = vec![0x5a; 65_536];
+        let mut left = bytes.0 as usize;
+        while left > 0 {
+            left -= stream.write(&block[..left.min(block.len())])?;
+        }
+        Ok::<_, io::Error>(())
+    });
+    let receive = move || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_recv_buffer_size(buffer.0 as usize)?;
+        socket.connect(&address.into())?;
+        let mut stream = TcpStream::from(socket);
+        stream.write_all(&REQUEST)?;
+        io::copy(&mut stream, &mut io::sink())
+    };
+    let received = emulator.client().run(receive)?.map_err(io())?;
+    server.join().map_err(|_| io()(ErrorKind::Other.into()))?.map_err(io())?;
+    if received == bytes.0 { Ok(()) } else { Err(io()(ErrorKind::UnexpectedEof.into())) }
+}
+
 /// The round-trip times of `count` pings from client to server, one after the other, in order of
 /// size.
 ///

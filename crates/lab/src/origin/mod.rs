@@ -16,6 +16,8 @@
 
 mod behaviour;
 mod body;
+pub mod hostile;
+pub mod hostile2;
 mod listing;
 mod loopback;
 mod ranges;
@@ -24,6 +26,7 @@ pub mod scripted;
 mod server;
 mod state;
 mod tls;
+pub mod trickle;
 
 use std::io;
 use std::net::SocketAddr;

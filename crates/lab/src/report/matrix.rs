@@ -6,9 +6,11 @@ use crate::drawing::{self, Axis, Bar, Curve, Dot, Panel};
 
 use super::page::{Figure, Grid, Page};
 
+pub(super) const TITLE: &str = "pelton and its peers on emulated links";
+
 /// The page that shows `results`; `file` is where they lie, for the commands.
 pub fn matrix_page(results: &Results, file: &str) -> String {
-    let mut page = Page::new("pelton and its peers on emulated links");
+    let mut page = Page::new(TITLE);
     introduce(&mut page, results);
     page.links(results.groups().map(|cells| (id(cells), name(cells))));
     page.heading("overview", "Overview");
@@ -26,30 +28,38 @@ pub fn matrix_page(results: &Results, file: &str) -> String {
 }
 
 fn introduce(page: &mut Page, results: &Results) {
+    let [setting, values, lateness] = introduction(results);
+    page.paragraph(&setting);
+    page.paragraph(&values);
+    page.preformatted(&results.command.join(" "));
+    page.paragraph(&lateness);
+}
+
+/// How and on what it was measured, what the values are, and how late the emulator was.
+pub(super) fn introduction(results: &Results) -> [String; 3] {
     let Results { date, machine, server, congestion_control, seed, repeats, jobs, lab, .. } =
         results;
-    page.paragraph(&format!(
+    let setting = format!(
         "Real packets over links that pelton-lab {lab} emulates: {server} in one network namespace, the \
          client in another. {repeats} interleaved repeats, seeds from {seed}, at most {jobs} runs side \
          by side; TCP follows {congestion_control}; {machine}; begun {date}. Every file was compared by \
          SHA-256 after every run."
-    ));
-    page.paragraph(
-        "Joules are modelled, not measured: the radio's model over the packets of each run, tail \
+    );
+    let values = "Joules are modelled, not measured: the radio's model over the packets of each run, tail \
          included, 1 W for each CPU second of the client, 0.15 W for being awake. Values are medians; \
          intervals hold the true median with 95 %, below six runs they are least and greatest. The \
          floor is what no client can beat: body and header bytes over the link's payload rate after its \
-         loss, and two round trips, three with TLS.",
-    );
-    page.preformatted(&results.command.join(" "));
+         loss, and two round trips, three with TLS."
+        .to_owned();
     let late = results.cells.iter().flat_map(|cell| &cell.runs).map(|run| run.late_share);
     let late = 100.0 * late.fold(0.0, f64::max);
-    page.paragraph(&format!(
+    let lateness = format!(
         "The emulator was more than a millisecond late with at most {late:.2} % of a run's packets."
-    ));
+    );
+    [setting, values, lateness]
 }
 
-fn name(cells: &[CellResult]) -> String {
+pub(super) fn name(cells: &[CellResult]) -> String {
     cells.first().map(|cell| format!("{} over {}", cell.set, cell.link)).unwrap_or_default()
 }
 
@@ -69,21 +79,32 @@ fn names(results: &Results) -> Vec<&str> {
 }
 
 fn overview(page: &mut Page, results: &Results) {
-    page.paragraph(
-        "Time over the floor; where the floor is below a second, files a second (f/s). The best of each \
-         row is marked.",
-    );
+    for (caption, table) in overviews(results) {
+        page.paragraph(caption);
+        page.table(&table);
+    }
+}
+
+/// Tables of all cells, with what they show.
+pub(super) fn overviews(results: &Results) -> [(&'static str, Grid); 2] {
     let time = |cell: &CellResult| cell.stats.map(|stats| stats.seconds.median);
-    page.table(&table(results, time, |cell, seconds| {
+    let times = table(results, time, |cell, seconds| {
         if cell.floor_s >= LEAST_FLOOR_S {
             format!("{:.2}", seconds / cell.floor_s)
         } else {
             format!("{:.0} f/s", cell.files as f64 / seconds)
         }
-    }));
-    page.paragraph("Joules, modelled, under the radio of the link:");
+    });
     let joules = |cell: &CellResult| cell.stats.map(|stats| stats.joules.median);
-    page.table(&table(results, joules, |_, joules| format!("{joules:.1}")));
+    let joules = table(results, joules, |_, joules| format!("{joules:.1}"));
+    [
+        (
+            "Time over the floor; where the floor is below a second, files a second (f/s). The best of \
+             each row is marked.",
+            times,
+        ),
+        ("Joules, modelled, under the radio of the link:", joules),
+    ]
 }
 
 /// A row for each link and set, a column for each client; the least value of a row is the best.
@@ -115,7 +136,7 @@ fn table(
 }
 
 /// Each client's time over that of the fastest one: the geometric mean over the cells, and its range.
-fn behind_the_best(results: &Results, file: &str) -> Option<Figure> {
+pub(super) fn behind_the_best(results: &Results, file: &str) -> Option<Figure> {
     let mut bars = Vec::new();
     let mut data = Grid::new(&["client", "cells", "geometric mean", "least", "greatest"]);
     for client in names(results) {
@@ -158,13 +179,7 @@ fn behind_the_best(results: &Results, file: &str) -> Option<Figure> {
 
 fn cell(page: &mut Page, results: &Results, cells: &[CellResult], file: &str) {
     let Some(first) = cells.first() else { return };
-    page.paragraph(&format!(
-        "{} files, {:.1} MB; floor {:.2} s for the first client; radio {}.",
-        first.files,
-        first.bytes as f64 / 1e6,
-        first.floor_s,
-        first.radio
-    ));
+    page.paragraph(&outline(first));
     let clients: Vec<&str> = cells.iter().map(|cell| cell.client.as_str()).collect();
     let command = format!(
         "pelton-lab run --links {} --sets {} --clients {} --repeats {} --seed {} --out {file}\n\
@@ -186,14 +201,28 @@ fn cell(page: &mut Page, results: &Results, cells: &[CellResult], file: &str) {
     if let Some(figure) = decisions(cells, &command) {
         page.figure(&figure);
     }
-    for cell in cells.iter().filter(|cell| !cell.failures.is_empty()) {
-        let count = cell.failures.len();
-        page.paragraph(&format!("{} failed {count} x: {}", cell.client, cell.failures[0]));
+    for failure in failures(cells) {
+        page.paragraph(&failure);
     }
 }
 
+pub(super) fn outline(cell: &CellResult) -> String {
+    let CellResult { files, bytes, floor_s, radio, .. } = cell;
+    let megabytes = *bytes as f64 / 1e6;
+    format!(
+        "{files} files, {megabytes:.1} MB; floor {floor_s:.2} s for the first client; radio {radio}."
+    )
+}
+
+pub(super) fn failures(cells: &[CellResult]) -> impl Iterator<Item = String> {
+    cells.iter().filter_map(|cell| {
+        let first = cell.failures.first()?;
+        Some(format!("{} failed {} x: {first}", cell.client, cell.failures.len()))
+    })
+}
+
 /// Everything that was measured in a cell.
-fn measurements(cells: &[CellResult]) -> Grid {
+pub(super) fn measurements(cells: &[CellResult]) -> Grid {
     let mut grid = Grid::new(&[
         "client",
         "runs",
@@ -324,6 +353,16 @@ fn decisions(cells: &[CellResult], command: &str) -> Option<Figure> {
 }
 
 fn clients(page: &mut Page, results: &Results) {
+    let (versions, commands) = versions_and_commands(results);
+    page.table(&versions);
+    page.paragraph(COMMANDS);
+    page.preformatted(&commands);
+}
+
+pub(super) const COMMANDS: &str =
+    "Command lines, as of the first cell; WORK is the directory of the run:";
+
+pub(super) fn versions_and_commands(results: &Results) -> (Grid, String) {
     let mut grid = Grid::new(&["client", "version"]);
     for (client, version) in &results.clients {
         grid.rows.push(vec![client.clone(), version.clone()]);
@@ -331,7 +370,6 @@ fn clients(page: &mut Page, results: &Results) {
     for (client, why) in &results.skipped {
         grid.rows.push(vec![client.clone(), Grid::bad(&format!("left out: {why}"))]);
     }
-    page.table(&grid);
     let mut lines = Vec::new();
     for client in names(results) {
         let cell = results.cells.iter().find(|cell| cell.client == client && !cell.runs.is_empty());
@@ -339,8 +377,7 @@ fn clients(page: &mut Page, results: &Results) {
             lines.push(format!("{client}: {}", cell.command.join(" ")));
         }
     }
-    page.paragraph("Command lines, as of the first cell; WORK is the directory of the run:");
-    page.preformatted(&lines.join("\n"));
+    (grid, lines.join("\n"))
 }
 
 /// Clients of a family have the same colour.
@@ -351,6 +388,7 @@ fn colour(client: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::markdown::matrix_markdown;
     use super::*;
     use crate::bench::results::Allocation;
     use crate::bench::results::tests;
@@ -401,8 +439,20 @@ mod tests {
     }
 
     #[test]
+    fn the_text_has_every_table() {
+        let text = matrix_markdown(&results(), "r.json");
+        assert!(text.contains("\n| small over lte | **1.60** | 3.10 |  |\n"), "{text}");
+        assert!(text.contains("\n## tiny over 3g\n") && text.contains("failed"), "{text}");
+        assert!(text.contains("\n| pelton-eht | 2 | 1.600 | 1.500-1.700 |"), "{text}");
+        assert!(text.contains("wget failed 1 x: exit 4: &lt;refused&gt;"), "{text}");
+        assert!(!text.contains("<svg"), "{text}");
+    }
+
+    #[test]
     fn nothing_measured_is_a_page_too() {
         let html = matrix_page(&tests::results(Vec::new()), "r.json");
         assert!(html.ends_with("</html>\n") && !html.contains("<figure>"));
+        let text = matrix_markdown(&tests::results(Vec::new()), "r.json");
+        assert!(text.starts_with("# pelton and its peers") && text.ends_with("```\n"), "{text}");
     }
 }

@@ -81,6 +81,14 @@ impl Grid {
         format!("\u{2}{text}")
     }
 
+    /// How a cell is marked, as a class of CSS, and its text.
+    pub(super) fn mark(cell: &str) -> (Option<&'static str>, &str) {
+        let marks = [("best", '\u{1}'), ("bad", '\u{2}')];
+        let found =
+            marks.iter().find_map(|(class, mark)| Some((Some(*class), cell.strip_prefix(*mark)?)));
+        found.unwrap_or((None, cell))
+    }
+
     fn html(&self) -> String {
         let class = match (self.is_turned, self.is_prose) {
             (true, _) => " class=\"turned\"",
@@ -95,13 +103,8 @@ impl Grid {
         for row in &self.rows {
             html.push_str("<tr>");
             for cell in row {
-                let (class, text) = match cell.strip_prefix('\u{1}') {
-                    Some(text) => (" class=\"best\"", text),
-                    None => match cell.strip_prefix('\u{2}') {
-                        Some(text) => (" class=\"bad\"", text),
-                        None => ("", cell.as_str()),
-                    },
-                };
+                let (mark, text) = Self::mark(cell);
+                let class = mark.map(|mark| format!(" class=\"{mark}\"")).unwrap_or_default();
                 let _ = write!(html, "<td{class}>{}</td>", escaped(text));
             }
             html.push_str("</tr>\n");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pelton_algos::policy::{Eht, Hat, LowE, Policy};
+use pelton_algos::policy::{Eht, EhtConfig, Hat, LowE, Policy};
 use pelton_algos::units::BitRate;
 use pelton_core::connection::Protocol;
 use pelton_power::{ModelledConfig, Radio};
@@ -24,6 +24,8 @@ pub struct Case {
     mbps: f64,
     rtt_millis: u64,
     files: (usize, u64),
+    /// What the server sends over one connection at most.
+    connection_mbps: Option<f64>,
 }
 
 /// Ordered by who wins: `LowE` twice, HAT, EHT.
@@ -35,6 +37,7 @@ pub const CASES: [Case; 4] = [
         mbps: 4.0,
         rtt_millis: 150,
         files: (20, 100),
+        connection_mbps: None,
     },
     Case {
         name: "pages over a slow, long Wi-Fi path",
@@ -43,6 +46,7 @@ pub const CASES: [Case; 4] = [
         mbps: 1.0,
         rtt_millis: 400,
         files: (40, 12_000),
+        connection_mbps: None,
     },
     Case {
         name: "thumbnails over slow, far LTE",
@@ -51,16 +55,30 @@ pub const CASES: [Case; 4] = [
         mbps: 10.0,
         rtt_millis: 150,
         files: (100, 40_000),
+        connection_mbps: None,
     },
     Case {
-        name: "pages over slow LTE",
+        name: "pictures over near LTE",
         why: "fewer connections overflow the queue less often",
         radio: Radio::Lte,
-        mbps: 5.0,
+        mbps: 50.0,
         rtt_millis: 30,
-        files: (400, 12_000),
+        files: (40, 200_000),
+        connection_mbps: None,
     },
 ];
+
+/// Long enough for EHT's search, and with what its model can't know: the link is told and one connection
+/// would fill it, but the server gives each a twentieth of it.
+pub const SEARCH_PAYS: Case = Case {
+    name: "archives from a server that holds each connection down",
+    why: "the model takes a connection to be as fast as the link lets it be; the search measures",
+    radio: Radio::Lte,
+    mbps: 10.0,
+    rtt_millis: 60,
+    files: (400, 500_000),
+    connection_mbps: Some(0.5),
+};
 
 /// What the three schedulers made of a case.
 #[derive(Debug, Clone)]
@@ -79,6 +97,23 @@ impl Case {
     /// # Errors
     /// None: the numbers above make valid links and URLs.
     pub fn run(&self) -> Result<Outcomes, Box<dyn std::error::Error>> {
+        Ok(Outcomes {
+            lowe: self.run_with(Box::<LowE>::default())?,
+            hat: self.run_with(Box::new(Hat))?,
+            eht: self.run_with(Box::<Eht>::default())?,
+        })
+    }
+
+    /// Runs it with EHT as it is, and with an EHT that never searches.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn run_search(&self) -> Result<[Ending; 2], Box<dyn std::error::Error>> {
+        let unsearching = EhtConfig { search_share: 0.0, ..EhtConfig::default() };
+        Ok([self.run_with(Box::<Eht>::default())?, self.run_with(Box::new(Eht::new(unsearching)))?])
+    }
+
+    fn run_with(&self, policy: Box<dyn Policy>) -> Result<Ending, Box<dyn std::error::Error>> {
         let rate = BitRate::from_mbps(self.mbps);
         let rtt = Duration::from_millis(self.rtt_millis);
         let link = LinkSpec::plain(rate, rtt)?;
@@ -86,17 +121,15 @@ impl Case {
         let files: Vec<_> =
             (0..count).map(|n| VirtualFile::new(format!("/file-{n}"), size, 0)).collect();
         let files = FileList::new(&files)?.with_sizes();
-        let origin = OriginConfig::plain(Protocol::Http11, false);
+        let connection_rate = self.connection_mbps.map(BitRate::from_mbps);
+        let origin =
+            OriginConfig { connection_rate, ..OriginConfig::plain(Protocol::Http11, false) };
         let mut scenario = Scenario::new(&link, origin, &files, 1);
         scenario.power = ModelledConfig { radio: self.radio.profile(), ..scenario.power };
         scenario.engine.link.bandwidth_hint = Some(rate);
         scenario.engine.link.rtt_hint = Some(rtt);
-        let run = |policy: Box<dyn Policy>| scenario.run(policy);
-        Ok(Outcomes {
-            lowe: run(Box::<LowE>::default()),
-            hat: run(Box::new(Hat)),
-            eht: run(Box::<Eht>::default()),
-        })
+        scenario.traced = true;
+        Ok(scenario.run(policy))
     }
 }
 
@@ -144,5 +177,20 @@ mod tests {
         let next = lowe.throughput_per_joule().max(hat.throughput_per_joule());
         let most = eht.throughput_per_joule();
         assert!(most > 1.02 * next, "{most} against {next}");
+    }
+
+    #[test]
+    fn the_search_runs_and_pays() {
+        let [searched, unsearched] = SEARCH_PAYS.run_search().unwrap();
+        assert!(searched.is_complete && unsearched.is_complete);
+        assert!(searched.seconds > 120.0, "{} s", searched.seconds);
+        let reasons = |ending: &Ending, part: &str| {
+            ending.decisions.iter().any(|(_, decision)| decision.reason.contains(part))
+        };
+        assert!(reasons(&searched, "trying 4 channels") && reasons(&searched, "searched, best"));
+        assert!(!reasons(&unsearched, "trying") && !reasons(&unsearched, "searched"));
+        assert!(searched.energy < unsearched.energy && searched.seconds < unsearched.seconds);
+        let (with, without) = (searched.throughput_per_joule(), unsearched.throughput_per_joule());
+        assert!(with > 1.2 * without, "{with} against {without}");
     }
 }

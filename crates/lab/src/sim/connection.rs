@@ -1,8 +1,9 @@
 //! One connection as both ends have it: TCP, what the bytes mean, and how busy it is.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use pelton_algos::credit::{ConnectionCredit, FIRST_WINDOW};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
@@ -80,6 +81,14 @@ pub(super) struct Connection {
     pub(super) min_rtt: Duration,
     pub(super) told_rtt: Duration,
     pub(super) reads: u32,
+    /// What the client gives the streams of an HTTP/2 connection.
+    pub(super) credit: ConnectionCredit,
+    /// What it has told that each begins with.
+    pub(super) window: u64,
+    /// The same, as the server knows it.
+    server_window: u64,
+    /// What the server may still write of each body.
+    allowed: BTreeMap<StreamId, u64>,
 }
 
 impl Connection {
@@ -104,12 +113,50 @@ impl Connection {
             min_rtt: rtt,
             told_rtt: rtt,
             reads: 0,
+            credit: ConnectionCredit::new(begun),
+            window: FIRST_WINDOW,
+            server_window: FIRST_WINDOW,
+            allowed: BTreeMap::new(),
         }
     }
 
     /// The server has `bytes` to say.
     pub(super) fn put(&mut self, meaning: Meaning, bytes: u64) {
         self.outbox.push_back((meaning, bytes));
+    }
+
+    /// The body of `stream` may be written as far as the client gives credit (HTTP/2).
+    pub(super) fn bound(&mut self, stream: StreamId) {
+        self.allowed.insert(stream, self.server_window);
+    }
+
+    /// The client gives credit: to one stream, or to all and those to come.
+    pub(super) fn allow(&mut self, stream: Option<StreamId>, bytes: u64) {
+        if let Some(stream) = stream {
+            // None for a body that is written already.
+            if let Some(allowed) = self.allowed.get_mut(&stream) {
+                *allowed += bytes;
+            }
+            return;
+        }
+        self.server_window += bytes;
+        for allowed in self.allowed.values_mut() {
+            *allowed += bytes;
+        }
+    }
+
+    /// What may be written of it now.
+    fn room(&self, meaning: Meaning) -> u64 {
+        match meaning {
+            Meaning::Body(stream) => self.allowed.get(&stream).copied().unwrap_or(u64::MAX),
+            Meaning::Handshake | Meaning::Head(_) => u64::MAX,
+        }
+    }
+
+    /// The next that the server may say something of.
+    fn next_in_turn(&mut self) -> Option<(Meaning, u64)> {
+        let free = self.outbox.iter().position(|(meaning, _)| self.room(*meaning) > 0)?;
+        self.outbox.remove(free)
     }
 
     /// What was written and waits to be sent for the first time.
@@ -121,6 +168,7 @@ impl Connection {
     /// whether a part of its body was not written.
     pub(super) fn forget(&mut self, stream: StreamId) -> bool {
         let unwritten = self.unwritten().any(|other| other == stream);
+        self.allowed.remove(&stream);
         self.outbox.retain(|(meaning, _)| meaning.stream() != Some(stream));
         unwritten
     }
@@ -138,9 +186,14 @@ impl Connection {
     pub(super) fn write(&mut self, mut ended: impl FnMut(StreamId)) {
         let end = self.sender.acknowledged() + self.sender.send_buffer();
         while self.written < end {
-            let Some((meaning, left)) = self.outbox.pop_front() else { return };
-            let part = left.min(FRAME);
+            let Some((meaning, left)) = self.next_in_turn() else { return };
+            let part = left.min(FRAME).min(self.room(meaning));
             self.written += part;
+            if let Meaning::Body(stream) = meaning
+                && let Some(allowed) = self.allowed.get_mut(&stream)
+            {
+                *allowed -= part;
+            }
             match self.spans.back_mut() {
                 Some(last) if last.meaning == meaning => last.end = self.written,
                 _ => self.spans.push_back(Span { end: self.written, meaning }),
@@ -150,6 +203,7 @@ impl Connection {
             } else if left > part {
                 self.outbox.push_front((meaning, left - part));
             } else if let Meaning::Body(stream) = meaning {
+                self.allowed.remove(&stream);
                 ended(stream);
             }
         }

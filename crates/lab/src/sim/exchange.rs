@@ -1,5 +1,6 @@
 //! Requests and their responses, as pelton-core's `fetch` sees them.
 
+use pelton_algos::credit::StreamCredit;
 use pelton_algos::ranges::StreamId;
 use pelton_core::ErrorKind;
 use pelton_core::connection::Protocol;
@@ -24,6 +25,12 @@ pub(super) struct Live {
     /// Where it stops: the end of its range or a cut.
     pub(super) end: u64,
     body_end: u64,
+    credit: StreamCredit,
+    /// Bytes of the body that came, wanted or not.
+    received: u64,
+    /// Credit that the server was told of, and such as waits to be worth a frame.
+    told: u64,
+    untold: u64,
 }
 
 impl World {
@@ -43,6 +50,10 @@ impl World {
             position,
             end: body_end,
             body_end,
+            credit: StreamCredit::default(),
+            received: 0,
+            told: 0,
+            untold: 0,
         };
         self.live.insert(stream, live);
         self.pool.waiters.push_back(stream);
@@ -77,6 +88,9 @@ impl World {
         connection.put(Meaning::Head(stream), live.head_left);
         if body > 0 {
             connection.put(Meaning::Body(stream), body);
+            if self.origin.protocol == Protocol::Http2 {
+                connection.bound(stream);
+            }
         } else {
             self.responses_under_way -= 1;
         }
@@ -85,7 +99,11 @@ impl World {
 
     /// The client reads what is there in order.
     pub(super) fn read(&mut self, index: ConnectionIndex) {
-        while let Some(delivery) = self.connections[index as usize].next_delivery() {
+        loop {
+            let connection = &mut self.connections[index as usize];
+            let Some(delivery) = connection.next_delivery() else { return };
+            connection.credit.on_rtt(connection.min_rtt);
+            connection.credit.on_bytes(self.now, delivery.bytes);
             match delivery.meaning {
                 Meaning::Handshake => self.on_handshake_bytes(index),
                 Meaning::Head(stream) => self.on_head_bytes(index, stream, delivery.bytes),
@@ -95,6 +113,35 @@ impl World {
                 return;
             }
         }
+    }
+
+    /// A body wants `wanted` more: wider windows are told as pelton-core's `http2` tells them.
+    fn widen(&mut self, index: ConnectionIndex, wanted: u64) {
+        let connection = &mut self.connections[index as usize];
+        let window = connection.credit.window().min(wanted);
+        if let Some(more) = window.checked_sub(connection.window).filter(|more| *more > 0) {
+            connection.window = window;
+            self.upload(index, Message::Credit(None, more), 0);
+        }
+    }
+
+    /// `bytes` of the body of `stream` were read: its server gets credit again, as far as more is wanted.
+    fn give_credit(&mut self, index: ConnectionIndex, stream: StreamId, bytes: u64) {
+        let connection = &self.connections[index as usize];
+        let Some(live) = self.live.get_mut(&stream) else { return };
+        live.received += bytes;
+        live.credit.on_received(bytes);
+        let share = connection.credit.share(connection.outstanding.into());
+        let wanted = live.end.saturating_sub(live.position);
+        live.untold += live.credit.release(connection.window, share, wanted);
+        // As h2 puts small amounts off.
+        let left = (connection.window + live.told).saturating_sub(live.received);
+        if live.untold > 0 && live.untold >= left / 2 {
+            let more = std::mem::take(&mut live.untold);
+            live.told += more;
+            self.upload(index, Message::Credit(Some(stream), more), 0);
+        }
+        self.widen(index, wanted);
     }
 
     fn on_handshake_bytes(&mut self, index: ConnectionIndex) {
@@ -155,6 +202,8 @@ impl World {
             self.live.remove(&stream);
             self.tell(Event::Ended { stream, result: Outcome::Complete });
             self.stop(index, stream);
+        } else if self.multiplexes() {
+            self.give_credit(index, stream, bytes);
         }
     }
 

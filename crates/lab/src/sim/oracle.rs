@@ -85,37 +85,47 @@ impl Costs {
 }
 
 /// The best static numbers of a scenario.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Oracle {
-    tried: Vec<(FixedConfig, Costs)>,
+    pub(super) tried: Vec<(FixedConfig, Costs)>,
 }
 
 impl Oracle {
-    /// Sweeps pipelining, parallelism and concurrency, the same for all clusters, with the first
-    /// of `seeds`; then runs the best of each goal, what lies around them, and one connection, with
-    /// all of them.
+    /// Sweeps pipelining, parallelism and concurrency, the same for all clusters, and goes on around the
+    /// best of each goal until nothing there is better, all with the first of `seeds`; then runs the best
+    /// few of each goal, and one connection, with all of them.
     pub fn sweep(scenario: &Scenario<'_>, seeds: &[u64]) -> Self {
-        let mut coarse = Self { tried: Vec::new() };
+        let first = &seeds[..seeds.len().min(1)];
+        let mut coarse = Self::default();
         for concurrency in SWEPT {
             for parallelism in SWEPT {
                 for pipelining in PIPELINING {
                     let config = FixedConfig { concurrency, parallelism, pipelining };
-                    coarse.try_one(scenario, &seeds[..seeds.len().min(1)], config);
+                    coarse.try_one(scenario, first, config);
                 }
             }
         }
-        let mut fine = Self { tried: Vec::new() };
+        let mut fine = Self::default();
         fine.try_one(scenario, seeds, FixedConfig::default());
         for goal in Goal::ALL {
+            coarse.climb(scenario, first, goal);
             for config in coarse.in_order(goal).into_iter().take(FINALISTS) {
-                fine.try_one(scenario, seeds, config);
-            }
-            let best = fine.best(goal).0;
-            for config in around(best) {
                 fine.try_one(scenario, seeds, config);
             }
         }
         fine
+    }
+
+    fn climb(&mut self, scenario: &Scenario<'_>, seeds: &[u64], goal: Goal) {
+        loop {
+            let best = self.best(goal).0;
+            for config in around(best) {
+                self.try_one(scenario, seeds, config);
+            }
+            if self.best(goal).0 == best {
+                return;
+            }
+        }
     }
 
     fn try_one(&mut self, scenario: &Scenario<'_>, seeds: &[u64], config: FixedConfig) {
@@ -152,9 +162,18 @@ impl Oracle {
     }
 }
 
-/// The numbers between those of the sweep, next to `best`.
-fn around(best: FixedConfig) -> [FixedConfig; 4] {
-    let FixedConfig { concurrency: cc, parallelism: p, .. } = best;
-    [(cc * 3 / 2, p), ((cc * 3 / 4).max(1), p), (cc, p * 3 / 2), (cc, (p * 3 / 4).max(1))]
-        .map(|(concurrency, parallelism)| FixedConfig { concurrency, parallelism, ..best })
+/// What lies next to `best`: between the numbers of the sweep, and of these.
+fn around(best: FixedConfig) -> [FixedConfig; 6] {
+    let FixedConfig { concurrency: cc, parallelism: p, pipelining: pp } = best;
+    let less = |number: u32| (number * 3 / 4).max(1);
+    // One more at least, so that small numbers have a neighbour above too.
+    let more = |number: u32| (number * 3 / 2).max(number + 1);
+    [
+        FixedConfig { concurrency: less(cc), ..best },
+        FixedConfig { concurrency: more(cc), ..best },
+        FixedConfig { parallelism: less(p), ..best },
+        FixedConfig { parallelism: more(p), ..best },
+        FixedConfig { pipelining: less(pp), ..best },
+        FixedConfig { pipelining: more(pp), ..best },
+    ]
 }

@@ -114,9 +114,9 @@ impl World {
     pub(super) fn adopt(&mut self, index: ConnectionIndex) {
         let connection = &mut self.connections[index as usize];
         connection.phase = Phase::Open;
-        let (rtt, took) = (connection.min_rtt, self.now.saturating_since(connection.begun));
-        let round_trips = if self.origin.tls { 2 } else { 1 };
-        self.tell(Event::Connected { rtt, took, round_trips });
+        let rtt = connection.min_rtt;
+        let (origin, protocol) = (self.name.clone(), self.origin.protocol);
+        self.tell(Event::Connected { origin, protocol, rtt });
         self.pool.opening -= 1;
         self.pool.open.push(index);
         self.counters.opened += 1;

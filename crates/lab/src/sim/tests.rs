@@ -85,6 +85,17 @@ fn a_server_that_caps_connections_is_met_with_more_of_them() {
 }
 
 #[test]
+fn what_is_cut_over_http2_does_not_come() {
+    let http2 = OriginConfig::plain(Protocol::Http2, false);
+    let files = files(&[24_000_000]);
+    // Socket buffers would hold six windows of each connection, and every stream is cut in the end.
+    let ending = Scenario::new(&link(50.0, 100), http2, &files, 1).run(fixed(1, 4));
+    let beyond = ending.received.0 - ending.bytes.0;
+    assert!(ending.requests > 4, "{} requests", ending.requests);
+    assert!(beyond < 500_000, "{beyond} bytes beyond");
+}
+
+#[test]
 fn a_server_that_caps_all_is_not_outrun() {
     let capped = OriginConfig { rate: Some(BitRate::from_mbps(8.0)), ..H1 };
     let files = files(&[1_000_000; 8]);

@@ -28,6 +28,8 @@ pub(super) enum Message {
     Request(StreamId),
     /// Nothing more of this stream is wanted (HTTP/2).
     Reset(StreamId),
+    /// So many bytes more of this stream may come, or of each (HTTP/2).
+    Credit(Option<StreamId>, u64),
     Close,
 }
 
@@ -48,7 +50,7 @@ impl World {
             Message::ClientHello => sizes::CLIENT_HELLO,
             Message::Request(_) if http2 => sizes::REQUEST_HTTP2,
             Message::Request(_) => sizes::REQUEST,
-            Message::Reset(_) => 40,
+            Message::Reset(_) | Message::Credit(..) => 40,
             Message::Close => 0,
         };
         let timeout = connection.sender.timeout();
@@ -90,6 +92,10 @@ impl World {
             Message::Reset(stream) => {
                 let ended = self.connections[index as usize].forget(stream);
                 self.responses_under_way -= u32::from(ended);
+            }
+            Message::Credit(stream, bytes) => {
+                self.connections[index as usize].allow(stream, bytes);
+                self.pump(index);
             }
             Message::Close => {
                 let connection = &mut self.connections[index as usize];

@@ -178,7 +178,7 @@ impl World {
                     live.end = end;
                 }
             }
-            Action::Abort { stream } => self.abort(stream),
+            Action::Abort { stream, .. } => self.abort(stream),
             Action::Connections { limit, open, .. } => {
                 self.set_limit(limit);
                 self.open_early(open);

@@ -1,8 +1,8 @@
-//! A bench power meter (Yokogawa WT210 class) that speaks SCPI over TCP.
+//! A bench power meter (Yokogawa WT210 class) that speaks SCPI over TCP or a serial line.
+
+mod line;
 
 use std::fmt;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Joules, Watts};
 
+use self::line::Line;
 use super::sum::Trapezium;
 use crate::meter::{
     MeterError, PowerMeter, Reading, Resolution, Scope, Source, SourceKind, Traffic,
@@ -27,8 +28,7 @@ const QUERY: &str = ":MEAS:VAL?\n";
 /// SCPI 1999.0 volume 1, 7.2.1.5: 9.91E37 stands for "not a number", 9.9E37 for infinity.
 const NOT_A_NUMBER: f64 = 9.9e37;
 
-/// A power meter in the supply line of the device, asked over TCP on a thread of its own, so that
-/// its time is that of its answers. Set it up so that the first value it tells is power in watts.
+/// A power meter in the supply line of the device, asked on a thread of its own, so that its time is that of its answers. Set it up so that the first value it tells is power in watts.
 ///
 /// Clones share the connection. It ends when the last of them is dropped.
 #[derive(Clone)]
@@ -61,7 +61,9 @@ impl fmt::Debug for Scpi {
 }
 
 impl Scpi {
-    /// Connects to the instrument at `address` (`HOST:PORT`) and takes a first reading.
+    /// Connects to the instrument at `address`, which is `HOST:PORT` or the path of a serial device, and
+    /// takes a first reading. A device keeps the speed that it has, 9600 baud on a fresh Linux as on
+    /// a fresh WT210; `stty -F DEVICE SPEED` sets another.
     ///
     /// # Errors
     /// Nobody answers there, or the answer is no number.
@@ -123,35 +125,6 @@ fn follow(mut line: Line, log: &Weak<Mutex<Log>>) {
     }
 }
 
-/// The connection to an instrument.
-struct Line {
-    stream: BufReader<TcpStream>,
-}
-
-impl Line {
-    fn open(address: &str) -> Result<Self, String> {
-        let said = |error: std::io::Error| error.to_string();
-        let mut addresses = address.to_socket_addrs().map_err(said)?;
-        let first = addresses.next().ok_or("the name has no address")?;
-        let stream = TcpStream::connect_timeout(&first, PATIENCE).map_err(said)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(said)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(said)?;
-        stream.set_nodelay(true).map_err(said)?;
-        Ok(Self { stream: BufReader::new(stream) })
-    }
-
-    fn ask(&mut self) -> Result<String, String> {
-        let sent = self.stream.get_mut().write_all(QUERY.as_bytes());
-        sent.map_err(|error| format!("it takes no query: {error}"))?;
-        let mut answer = String::new();
-        match self.stream.read_line(&mut answer) {
-            Ok(0) => Err("it closed the connection".to_owned()),
-            Ok(_) => Ok(answer),
-            Err(error) => Err(format!("it gives no answer: {error}")),
-        }
-    }
-}
-
 impl PowerMeter for Scpi {
     fn source(&self) -> Source {
         Source { kind: SourceKind::Measured, name: self.name() }
@@ -184,8 +157,12 @@ impl PowerMeter for Scpi {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpListener;
+    use std::os::fd::OwnedFd;
     use std::sync::mpsc;
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
     use super::*;
 
@@ -196,18 +173,55 @@ mod tests {
         let (done, is_done) = mpsc::channel();
         thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();
-            let mut stream = BufReader::new(stream);
-            for answer in answers {
-                let mut query = String::new();
-                stream.read_line(&mut query).unwrap();
-                assert_eq!(query, QUERY);
-                stream.get_mut().write_all(answer.as_bytes()).unwrap();
-            }
-            let mut query = String::new();
-            stream.read_line(&mut query).unwrap();
+            serve(stream, answers);
             done.send(()).unwrap();
         });
         (address, is_done)
+    }
+
+    fn serve(stream: impl Read + Write, answers: &[&str]) {
+        let mut stream = BufReader::new(stream);
+        for answer in answers {
+            let mut query = String::new();
+            stream.read_line(&mut query).unwrap();
+            assert_eq!(query, QUERY);
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+        }
+        let mut query = String::new();
+        stream.read_line(&mut query).unwrap();
+    }
+
+    /// A serial line with an instrument at its other end, which stays there and falls silent.
+    fn serial_instrument(answers: &'static [&'static str]) -> (String, mpsc::Receiver<OwnedFd>) {
+        let line = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&line).unwrap();
+        unlockpt(&line).unwrap();
+        let path = ptsname(&line, Vec::new()).unwrap().into_string().unwrap();
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            serve(std::fs::File::from(line.try_clone().unwrap()), answers);
+            let _ = done.send(line);
+        });
+        (path, is_done)
+    }
+
+    #[test]
+    fn a_serial_line_is_asked_as_tcp_is() {
+        let (path, done) = serial_instrument(&["2.0E+00\r\n", "2.0E+00\r\n", "2.0E+00\r\n"]);
+        let mut meter = Scpi::connect(&path).unwrap();
+        assert_eq!(meter.source().name, format!("scpi {path}"));
+        meter.read(Timestamp::START, &Traffic::default()).unwrap();
+        let _line = done.recv_timeout(Duration::from_secs(10)).unwrap();
+        let log = meter.shared.lock().unwrap();
+        let (energy, at) = (log.sum.total().get(), log.sum.at().unwrap().since_start());
+        assert!((energy - 2.0 * at.as_secs_f64()).abs() < 0.2 && energy > 0.0, "{energy} J");
+    }
+
+    #[test]
+    fn a_path_that_is_no_serial_line_is_said() {
+        let error = Scpi::connect("/dev/null").unwrap_err().to_string();
+        assert!(error.contains("scpi /dev/null"), "{error}");
+        assert!(Scpi::connect("/dev/no-such-line").is_err());
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::time::Duration;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Bytes, Joules, Watts};
 
-use super::{RadioProfile, State};
+use super::{LastTraffic, RadioProfile, State};
 
-/// Bytes that move within this time are taken as one burst into the buffer of a shared channel.
+/// Bytes that move within this time are taken as one burst into the buffer of a shared channel. Assumed:
+/// as often as meters are read, so that a step is one burst.
 const BURST: Duration = Duration::from_millis(100);
 
 /// A stretch of time in one state, for drawing.
@@ -79,6 +80,17 @@ impl RadioMachine {
             received: Bytes::ZERO,
             busy: Duration::ZERO,
         }
+    }
+
+    /// A radio at `start` that others have used before: its promotion and its tail until then are theirs.
+    pub fn found(profile: RadioProfile, start: Timestamp, last: LastTraffic) -> Self {
+        if profile.after(last) == State::Idle {
+            return Self::new(profile, start);
+        }
+        let active = !profile.fits_shared(last.bytes);
+        let last_byte = Timestamp::new(start.since_start().saturating_sub(last.quiet));
+        let session = Session { active, promotions: Vec::new(), last_byte, buffered: [0.0; 2] };
+        Self { session: Some(session), ..Self::new(profile, start) }
     }
 
     /// Keeps [`segments`](Self::segments) from now on.

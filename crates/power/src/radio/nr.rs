@@ -10,8 +10,8 @@ use super::{Idle, Phase, RadioProfile, Slope, Tail};
 ///
 /// Source of the slopes and of the tail's power: Narayanan et al., "A Variegated Look at 5G in the
 /// Wild", SIGCOMM 2021, from memory and so provisional. Not known and assumed: an active radio
-/// without throughput draws what its tail does, promotion lasts as long as LTE's, paging is LTE's,
-/// and the slopes hold up to what the networks of the paper reached.
+/// without throughput draws what its tail does, promotion and tail last as long as LTE's (0.26 s and
+/// 10 s), paging is LTE's, and the slopes hold up to what the networks of the paper reached.
 pub fn nr_low_band() -> RadioProfile {
     nr("nr-low-band", [13.52, 29.15], 260.0, [200.0, 50.0])
 }

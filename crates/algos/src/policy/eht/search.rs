@@ -19,6 +19,15 @@ pub(super) struct Search {
     tried: Vec<(u32, f64)>,
 }
 
+/// What a search has found beside the best number of channels.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// In words.
+    pub(super) why: String,
+    /// More channels than the best were not among those that it could try.
+    pub(super) is_most: bool,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Window {
     counted_from: Timestamp,
@@ -77,13 +86,13 @@ impl Search {
     }
 
     /// Takes note of the present totals. After the last window: the best number of channels, and
-    /// what was found in words.
+    /// what was found.
     pub(super) fn on_totals(
         &mut self,
         config: &EhtConfig,
         now: Timestamp,
         observation: &Observation<'_>,
-    ) -> Option<(u32, String)> {
+    ) -> Option<(u32, Found)> {
         let totals = Totals {
             at: now,
             delivered: observation.delivered,
@@ -110,7 +119,9 @@ impl Search {
         };
         let tried: Vec<_> = self.tried.iter().map(|(n, e)| format!("{n}: {e:.3e}")).collect();
         let best_of = count(best, "channel");
-        Some((best, format!("searched, best with {best_of} ({unit}: {})", tried.join(", "))))
+        let why = format!("searched, best with {best_of} ({unit}: {})", tried.join(", "));
+        let is_most = self.candidates.iter().all(|channels| *channels <= best);
+        Some((best, Found { why, is_most }))
     }
 
     fn on_window(&mut self, config: &EhtConfig, efficiency: f64) {

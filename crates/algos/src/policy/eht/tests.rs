@@ -22,6 +22,7 @@ fn observation<'a>(clusters: &'a [Cluster], model: &'a ConstantPower) -> Observa
         clusters,
         limits: worked_limits(),
         is_measured: true,
+        is_told: false,
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
@@ -159,4 +160,36 @@ fn without_sizes_all_channels_are_used_and_then_the_model() {
     seen.energy = None;
     let informed = eht.decide(Timestamp::from_millis(300), &seen);
     assert!(informed.reason.contains("by model"), "{}", informed.reason);
+}
+
+#[test]
+fn what_a_model_finds_as_good_is_insurance_unless_the_link_was_told() {
+    // One file in each round trip keeps 50 Mbit/s x 200 ms busy from two channels on.
+    let clusters = [Cluster::new(crate::cluster::SizeClass::Medium, 20, Bytes(20_000_000))];
+    let model = ConstantPower::default();
+    let mut seen = observation(&clusters, &model);
+    seen.is_measured = false;
+    let channels = |config: EhtConfig, seen: &Observation<'_>| {
+        Eht::new(config).decide(Timestamp::START, seen).max_channels
+    };
+    assert_eq!(channels(EhtConfig::default(), &seen), 16);
+    let literal = EhtConfig { as_good: 1.0, ..EhtConfig::default() };
+    let fewest = channels(literal, &seen);
+    assert!(fewest < 16, "{fewest}");
+    seen.is_told = true;
+    assert_eq!(channels(EhtConfig::default(), &seen), fewest);
+}
+
+#[test]
+fn lanes_may_grow_after_a_search_that_found_no_number_too_many() {
+    let found = |goodput: fn(u32) -> BitRate| {
+        let mut eht = Eht::default();
+        search(&mut eht, goodput, |_| 1.0);
+        (eht.efficient_channels(), eht.allows_growth())
+    };
+    let more_is_better = found(|channels| BitRate::from_mbps(f64::from(channels)));
+    assert_eq!(more_is_better, (Some(16), true));
+    let seven_are_enough =
+        found(|channels| BitRate::from_mbps(f64::from(14 - channels.abs_diff(7))));
+    assert_eq!(seven_are_enough, (Some(7), false));
 }

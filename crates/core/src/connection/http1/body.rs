@@ -211,7 +211,7 @@ mod tests {
             stream.read(piece);
         }
         let connection = Rc::new(Http1::new(stream.build()));
-        let request = http::Request::get("/").body(super::super::NoBody::new()).unwrap();
+        let request = http::Request::get("/").body(()).unwrap();
         let read = async {
             let (_, mut body) = connection.send(request).await?;
             let mut all = Vec::new();

@@ -25,13 +25,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 pub(super) use body::Http1Body;
 pub(super) use pipe::Pipe;
 
-use super::open::NoBody;
-
 /// What is read at once while a head is expected: more than nearly all heads, and many small files.
 const HEAD_READ: usize = 16 * 1024;
 
 /// Interim responses to one request: servers send one, or one for each hint that they have.
-const MOST_INTERIM: u32 = 100;
+pub(super) const MOST_INTERIM: u32 = 100;
 
 /// A byte stream, with or without TLS.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {
@@ -120,7 +118,7 @@ impl Http1 {
     /// Sends a request and reads the head of its response. Dropping the future ends the connection.
     pub(super) fn send(
         self: &Rc<Self>,
-        request: Request<NoBody>,
+        request: Request<()>,
     ) -> LocalBoxFuture<'static, io::Result<(Response<()>, Http1Body)>> {
         let home = Home(Some(Rc::clone(self)));
         let lent = self.idle.take().map(|stream| Lent { stream, home });

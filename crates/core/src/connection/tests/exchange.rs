@@ -363,3 +363,32 @@ fn who_waits_takes_the_connections_that_there_are() {
         });
     }
 }
+
+#[test]
+fn a_connection_that_crawls_is_shunned_where_there_can_be_another() {
+    run(async {
+        let (server, gate, _) = gated().await;
+        for (limit, connection) in [(2, 2), (1, 1)] {
+            let client = Rc::new(Client::new(prior_knowledge()));
+            client.http.set_limit(&origin(&server.url("/")), limit);
+            let ask = |path: &str| {
+                let (client, url) = (Rc::clone(&client), server.url(path));
+                tokio::task::spawn_local(async move { client.get(&url).await.unwrap().connection })
+            };
+            let seen = server.seen.borrow().len();
+            gate.add_permits(1);
+            let first = ask("/first").await.unwrap();
+            let busy = ask("/busy");
+            until(|| server.seen.borrow().len() == seen + 2).await;
+            client.http.shun(first);
+            let other = ask("/other");
+            until(|| server.seen.borrow().len() == seen + 3).await;
+            gate.add_permits(2);
+            assert_eq!(busy.await.unwrap(), first);
+            assert_eq!(other.await.unwrap() == first, connection == 1, "{limit}");
+            // It is free now, and gone.
+            gate.add_permits(1);
+            assert_ne!(ask("/last").await.unwrap(), first, "{limit}");
+        }
+    });
+}

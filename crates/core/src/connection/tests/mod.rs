@@ -2,6 +2,7 @@
 
 mod credentials;
 mod exchange;
+mod http2;
 mod proxies;
 mod server;
 mod tls;

@@ -33,6 +33,8 @@ pub(super) struct Host {
     pub(super) rtt: Duration,
     /// What one stream can keep in flight.
     pub(super) window: u64,
+    /// What all of its streams bring together, as a limit of the user's may make of it.
+    pub(super) mbps: f64,
     pub(super) protocol: Protocol,
     /// Refuses connections.
     pub(super) refuses: bool,
@@ -68,6 +70,7 @@ impl Default for Host {
             files: BTreeMap::new(),
             rtt: Duration::from_millis(50),
             window: 256 * 1024,
+            mbps: f64::INFINITY,
             protocol: Protocol::Http11,
             refuses: false,
             silent: false,

@@ -46,15 +46,18 @@ fn any_limits() -> impl Strategy<Value = UserLimits> {
     let ceiling = || proptest::option::of(0u32..6);
     let floor = proptest::option::of(0u64..2_000_000);
     // The world keeps to no rate: only what the engine makes of it counts.
-    let rate = proptest::option::of(0u32..20_000);
-    (ceiling(), ceiling(), 0u32..20, 0u32..30, floor, rate).prop_map(
-        |(max_files, max_streams_per_file, per_origin, total, floor, rate)| UserLimits {
+    let rate = || proptest::option::of(0u32..20_000);
+    let memory = 0u64..20_000_000;
+    (ceiling(), ceiling(), 0u32..20, 0u32..30, floor, [rate(), rate()], memory).prop_map(
+        |(max_files, max_streams_per_file, per_origin, total, floor, rates, memory)| UserLimits {
             max_files,
             max_streams_per_file,
             max_connections_per_origin: per_origin,
             max_connections: total,
             split_floor: floor.map(Bytes),
-            max_rate: rate.map(BitRate::from_kbps),
+            max_rate: rates[0].map(BitRate::from_kbps),
+            max_rate_per_origin: rates[1].map(BitRate::from_kbps),
+            max_memory: Bytes(memory),
         },
     )
 }

@@ -40,6 +40,29 @@ fn the_run_waits_for_space_and_loses_nothing() {
 }
 
 #[test]
+fn a_directory_that_the_disk_has_no_room_for_is_waited_for_like_a_write() {
+    for policy in policies() {
+        let mut world = world(policy);
+        world.full_at_opening = 3;
+        world.free = Some(0);
+        world.get_all();
+        world.run_for(secs(20));
+        assert!(world.live.is_empty(), "nothing is asked for");
+        world.free = Some(80 * MB);
+        world.run();
+        world.assert_each_byte_once();
+        assert_eq!(world.engine.totals().failed, 0);
+    }
+    let config = EngineConfig { disk_patience: Duration::ZERO, ..EngineConfig::default() };
+    let mut world = World::with(config, fixed(1, 1)).host("one", Host::default().files(3, |_| MB));
+    world.full_at_opening = 1;
+    world.get_all();
+    world.run();
+    assert_eq!(world.failure(0).kind, ErrorKind::DiskFull);
+    assert_eq!(*world.ending(1), Ending::Complete);
+}
+
+#[test]
 fn without_space_everything_unfinished_fails_and_what_is_there_stays() {
     let mut world = world(fixed(4, 1));
     world.get_all();

@@ -70,6 +70,8 @@ pub(super) struct World {
     pub(super) crowd: usize,
     pub(super) of_crowd: f64,
     pub(super) metered: bool,
+    /// So many files more find the disk full when they are opened.
+    pub(super) full_at_opening: u32,
     /// What lies where files go; nothing where this says nothing.
     pub(super) found: Vec<(usize, Opened)>,
     /// How long it takes to finish a file.
@@ -121,6 +123,7 @@ impl World {
             crowd: usize::MAX,
             of_crowd: 1.0,
             metered: false,
+            full_at_opening: 0,
             found: Vec::new(),
             slow_finish: None,
             damages: VecDeque::new(),
@@ -295,6 +298,12 @@ impl World {
 
     fn perform(&mut self, action: Action) {
         match action {
+            Action::Open { file } if self.full_at_opening > 0 => {
+                self.full_at_opening -= 1;
+                let failure = Failure::new(ErrorKind::DiskFull, "its directory can't be made");
+                let event = Event::Opened { file, opened: Opened::Failed(failure) };
+                self.later(Duration::ZERO, Coming::Event(Box::new(event)));
+            }
             Action::Open { file } => {
                 let found = self.found.iter().find(|(index, _)| *index == file.index());
                 let opened = found.map_or(Opened::Fresh, |(_, opened)| opened.clone());
@@ -316,7 +325,7 @@ impl World {
                 let live = self.live.get_mut(&stream).expect("a cut of a stream in flight");
                 live.end = end;
             }
-            Action::Abort { stream } => {
+            Action::Abort { stream, .. } => {
                 self.take(stream).expect("an abort of a stream in flight");
                 self.aborts.push(stream);
                 // What was on its way arrives all the same.
@@ -464,7 +473,7 @@ impl World {
 
     /// After a new stream of `file` to `host`.
     fn check_budgets(&self, host: &str, file: FileId) {
-        let limits = self.limits.at_least_one();
+        let limits = self.limits.usable();
         if self.hosts[host].protocol != Protocol::Http2 && self.hosts[host].redirects_to.is_none() {
             let here = self.live.values().filter(|live| live.host == host).count();
             assert!(here <= limits.max_connections_per_origin as usize, "{here} to {host}");
@@ -554,7 +563,7 @@ impl World {
             if known.is_some_and(|known| *known != remote.validator())
                 || live.fetch.total != Some(remote.size)
             {
-                return Verdict::Failed(ErrorKind::Changed, None);
+                return Verdict::Ended(Outcome::Changed("another version".to_owned()));
             }
             if host.ignores_ranges {
                 let refusal = Failure::new(ErrorKind::Protocol, "the whole for a range");
@@ -591,12 +600,20 @@ impl World {
         let mut left = self.mbps * part * 1e6 / 8.0 * TICK.as_secs_f64();
         for (index, id) in ids.iter().enumerate() {
             let share = left / (ids.len() - index) as f64;
-            left -= self.move_bytes(*id, share) as f64;
+            left -= self.move_bytes(*id, share.min(self.share_of_host(*id))) as f64;
         }
         if self.metered {
             let joules = self.now.since_start().as_secs_f64() * 2.0;
             self.send(Event::Energy(Joules::new(joules)));
         }
+    }
+
+    /// What `stream` may bring in a tick of what its host sends.
+    fn share_of_host(&self, stream: StreamId) -> f64 {
+        let Some(live) = self.live.get(&stream) else { return 0.0 };
+        let streams = self.live.values().filter(|other| other.streaming && other.host == live.host);
+        let bytes = self.hosts[&live.host].mbps * 1e6 / 8.0 * TICK.as_secs_f64();
+        bytes / streams.count() as f64
     }
 
     fn move_bytes(&mut self, stream: StreamId, share: f64) -> u64 {

@@ -88,7 +88,7 @@ public final class Download {
         try {
             moveOrStop();
         } catch (PeltonException malformed) {
-            end(null, malformed);
+            end(null, client.isClosed() ? PeltonException.cancelled("the client was closed") : malformed);
         }
     }
 

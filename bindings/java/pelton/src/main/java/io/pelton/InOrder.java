@@ -28,12 +28,19 @@ final class InOrder {
             executor.execute(this::drain);
             return true;
         } catch (RejectedExecutionException shutDown) {
-            synchronized (this) {
-                waiting.clear();
-                running = false;
-            }
+            forget();
+            return false;
+        } catch (Throwable broken) {
+            // A fault of the executor's must not keep the other downloads of the client from being told.
+            forget();
+            handled(broken);
             return false;
         }
+    }
+
+    private synchronized void forget() {
+        waiting.clear();
+        running = false;
     }
 
     private void drain() {
@@ -42,10 +49,14 @@ final class InOrder {
                 task.run();
             } catch (Throwable thrown) {
                 // Later tasks run all the same; an application that crashes on such things still does.
-                Thread thread = Thread.currentThread();
-                thread.getUncaughtExceptionHandler().uncaughtException(thread, thrown);
+                handled(thrown);
             }
         }
+    }
+
+    private static void handled(Throwable thrown) {
+        Thread thread = Thread.currentThread();
+        thread.getUncaughtExceptionHandler().uncaughtException(thread, thrown);
     }
 
     private synchronized Runnable next() {

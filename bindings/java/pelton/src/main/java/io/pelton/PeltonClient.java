@@ -5,6 +5,7 @@ import java.io.File;
 import java.util.Collection;
 import java.util.EnumSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
@@ -13,7 +14,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Downloads with one set of settings. One for an application is enough; each download has a thread of its own in
- * the native half, and a client has one thread for what they tell.
+ * the native half, and a client has one thread for what they tell, until it is closed.
  *
  * <pre>{@code
  * try (PeltonClient client = PeltonClient.builder().build()) {
@@ -60,9 +61,12 @@ public final class PeltonClient implements Closeable {
      *
      * @param executor where callbacks run and dependents of the future; the main thread's, for example
      * @param listener what is told what happens; may be null
+     * An executor that takes a callback and never runs it keeps the future from ending too.
+     *
      * @throws IllegalStateException the client is closed
      */
     public Download enqueue(Request request, Executor executor, Listener listener) {
+        Objects.requireNonNull(executor, "executor");
         if (closed) {
             throw new IllegalStateException("the client is closed");
         }
@@ -96,6 +100,10 @@ public final class PeltonClient implements Closeable {
         return held.containsAll(constraints);
     }
 
+    boolean isClosed() {
+        return closed;
+    }
+
     long handle() {
         return handle;
     }
@@ -122,6 +130,8 @@ public final class PeltonClient implements Closeable {
                 if (download != null) {
                     download.tell(event);
                 }
+                // What one listener does to this thread is not the next one's.
+                Thread.interrupted();
             }
         } finally {
             if (meter != null) {
@@ -193,6 +203,21 @@ public final class PeltonClient implements Closeable {
             return this;
         }
 
+        /** The same for the files of each server, below {@link #maxRate}. */
+        public Builder maxRatePerServer(long bitsPerSecond) {
+            settings.set("max-rate-per-server", bitsPerSecond);
+            return this;
+        }
+
+        /**
+         * Bytes that buffers and windows of one download's connections hold together, which bounds how
+         * many there are. Default: 512 MiB.
+         */
+        public Builder maxMemory(long bytes) {
+            settings.set("max-memory", bytes);
+            return this;
+        }
+
         /** No range stream is made for fewer bytes. Default: what the link suggests. */
         public Builder minSplitSize(long bytes) {
             settings.set("min-split-size", bytes);
@@ -237,7 +262,7 @@ public final class PeltonClient implements Closeable {
 
         /** A header for every request. */
         public Builder header(String name, String value) {
-            settings.add("header", name + ": " + value);
+            settings.add("header", Objects.requireNonNull(name) + ": " + Objects.requireNonNull(value));
             return this;
         }
 

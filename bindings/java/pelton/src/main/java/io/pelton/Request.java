@@ -87,7 +87,8 @@ public final class Request {
         /**
          * The one file goes to this file descriptor, in order and over one stream, from its present position.
          * The descriptor belongs to the request: detach it first ({@code ParcelFileDescriptor.detachFd()}).
-         * It is closed when the download is over. Nothing is kept for a later download to go on with.
+         * It is closed when the download is over. Nothing is kept for a later download to go on with. What lies
+         * behind the last byte in a longer file stays: open it truncated (mode {@code "wt"} on Android).
          */
         public Builder toDescriptor(int descriptor) {
             if (descriptor < 0) {

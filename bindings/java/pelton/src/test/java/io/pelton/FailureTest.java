@@ -8,8 +8,10 @@ import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import java.io.File;
 import java.io.FileOutputStream;
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -57,6 +59,7 @@ class FailureTest {
         PeltonClient.Builder[] wrong = {
             PeltonClient.builder().userAgent("a\nb"),
             PeltonClient.builder().maxFiles(-1),
+            PeltonClient.builder().timeout(0, TimeUnit.SECONDS),
             PeltonClient.builder().radio("carrier pigeon"),
             PeltonClient.builder().header("no name\u0000", "x"),
         };
@@ -87,6 +90,31 @@ class FailureTest {
             port = socket.getLocalPort();
         }
         expect(PeltonException.NETWORK, "connect", true, "http://127.0.0.1:" + port + "/a");
+    }
+
+    @Test
+    void networkReset() throws Exception {
+        ServerSocket server = new ServerSocket(0, 8, InetAddress.getLoopbackAddress());
+        Thread resets = new Thread(() -> resetAll(server));
+        resets.start();
+        try {
+            expect(PeltonException.NETWORK, "reset", true, "http://127.0.0.1:" + server.getLocalPort() + "/a");
+        } finally {
+            server.close();
+            resets.join();
+        }
+    }
+
+    /** Reads something of each request and resets its connection, until the server is closed. */
+    private static void resetAll(ServerSocket server) {
+        while (true) {
+            try (Socket socket = server.accept()) {
+                socket.getInputStream().read();
+                socket.setSoLinger(true, 0);
+            } catch (IOException closed) {
+                return;
+            }
+        }
     }
 
     @Test

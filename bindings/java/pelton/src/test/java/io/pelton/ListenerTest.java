@@ -40,6 +40,41 @@ class ListenerTest {
     }
 
     @Test
+    void aBrokenExecutorHarmsItsOwnDownloadAlone() throws Exception {
+        origin.file("/f", Origin.content(1000, 1));
+        Request request = Request.builder().url(origin.url("/f")).into(new File(out, "broken")).build();
+        Download broken = client.enqueue(request, task -> { throw new AssertionError("no threads"); }, new Listener() {});
+        // Its future ends on the client's own thread.
+        assertEquals(1, broken.future().get(30, TimeUnit.SECONDS).filesDone());
+
+        Request other = Request.builder().url(origin.url("/f")).into(new File(out, "other")).build();
+        assertEquals(1, client.enqueue(other).future().get(30, TimeUnit.SECONDS).filesDone());
+        assertThrows(NullPointerException.class, () -> client.enqueue(other, null, null));
+    }
+
+    @Test
+    void aListenerThatInterruptsItsThreadInterruptsNoOther() throws Exception {
+        origin.file("/f", Origin.content(1000, 1));
+        Listener interrupting = new Listener() {
+            @Override
+            public void onComplete(Download download, Report report) {
+                Thread.currentThread().interrupt();
+            }
+        };
+        Request request = Request.builder().url(origin.url("/f")).into(new File(out, "a")).build();
+        client.enqueue(request, interrupting).future().get(30, TimeUnit.SECONDS);
+        CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
+        Request other = Request.builder().url(origin.url("/f")).into(new File(out, "b")).build();
+        client.enqueue(other, new Listener() {
+            @Override
+            public void onComplete(Download download, Report report) {
+                interrupted.complete(Thread.currentThread().isInterrupted());
+            }
+        });
+        assertEquals(false, interrupted.get(30, TimeUnit.SECONDS));
+    }
+
+    @Test
     void tellsEverythingInOrderOnTheGivenExecutor() throws Exception {
         Origin.Item item = origin.file("/f", Origin.content(1_000_000, 1)).gateAt(500_000);
         origin.file("/g", Origin.content(1000, 2));

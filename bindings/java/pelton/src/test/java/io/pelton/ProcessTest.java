@@ -26,7 +26,9 @@ class ProcessTest {
     /** Downloads a URL into a directory, and says how far it is. */
     public static final class Child {
         public static void main(String[] args) throws Exception {
-            try (PeltonClient client = PeltonClient.builder().proxy("").build()) {
+            // The origin's gate counts what it sends, and ranges that are cut are sent for nothing.
+            PeltonClient.Builder oneStream = PeltonClient.builder().proxy("").maxStreamsPerFile(1);
+            try (PeltonClient client = oneStream.build()) {
                 Request request = Request.builder().url(args[0]).into(new File(args[1])).build();
                 Listener speaker = new Listener() {
                     @Override
@@ -34,7 +36,8 @@ class ProcessTest {
                         System.out.println(progress.bytes());
                     }
                 };
-                client.enqueue(request, speaker).future().get();
+                // Whoever reads what it says waits no longer than this either.
+                client.enqueue(request, speaker).future().get(60, TimeUnit.SECONDS);
             }
             System.out.println("complete");
         }

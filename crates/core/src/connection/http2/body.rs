@@ -1,0 +1,112 @@
+//! The body of one stream, and the credit that its server is given.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h2::RecvStream;
+use pelton_algos::credit::StreamCredit;
+use tokio::io::ReadBuf;
+
+use super::Shared;
+use crate::connection::pace::Share;
+use crate::connection::scratch::{Came, Piece, Scratch};
+
+/// A body that is being read.
+pub(in crate::connection) struct Http2Body {
+    incoming: RecvStream,
+    /// What of the last frame is not used yet.
+    rest: Bytes,
+    /// Met behind bytes that were used first.
+    failure: Option<h2::Error>,
+    credit: StreamCredit,
+    shared: Rc<Shared>,
+}
+
+impl Http2Body {
+    pub(super) fn new(incoming: RecvStream, shared: Rc<Shared>) -> Self {
+        shared.bodies.set(shared.bodies.get() + 1);
+        let credit = StreamCredit::default();
+        Self { incoming, rest: Bytes::new(), failure: None, credit, shared }
+    }
+
+    /// Whether the body has ended.
+    pub(in crate::connection) fn is_at_end(&self) -> bool {
+        self.rest.is_empty() && self.failure.is_none() && self.incoming.is_end_stream()
+    }
+
+    /// Gives the next piece to `take`. `None` at the end. Of what is beyond the `wanted` bytes, the
+    /// server is asked for nothing.
+    pub(in crate::connection) async fn piece<R>(
+        &mut self,
+        scratch: &Scratch,
+        share: &Share,
+        wanted: impl FnOnce() -> u64,
+        take: impl FnOnce(Piece<'_>) -> R,
+    ) -> Result<Option<R>, h2::Error> {
+        let gathered = poll_fn(|cx| {
+            share.poll_read(cx, |cx, most| scratch.poll_gather(most, |to| self.poll_read(cx, to)))
+        });
+        let length = gathered.await?;
+        share.spend(length);
+        self.give_credit(length as u64, wanted());
+        Ok(if length == 0 { None } else { scratch.hand_over(Came::Buffer(length), take) })
+    }
+
+    /// Reads of one frame; nothing at the end.
+    fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), h2::Error>> {
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Err(failure));
+        }
+        while self.rest.is_empty() {
+            match ready!(self.incoming.poll_data(cx)) {
+                Some(Ok(bytes)) => self.rest = bytes,
+                Some(Err(failure)) if buffer.filled().is_empty() => {
+                    return Poll::Ready(Err(failure));
+                }
+                Some(Err(failure)) => {
+                    self.failure = Some(failure);
+                    return Poll::Ready(Ok(()));
+                }
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        let length = self.rest.len().min(buffer.remaining());
+        buffer.put_slice(&self.rest[..length]);
+        self.rest.advance(length);
+        Poll::Ready(Ok(()))
+    }
+
+    /// `length` bytes were read, with which `wanted` bytes were still to come.
+    fn give_credit(&mut self, length: u64, wanted: u64) {
+        let shared = &self.shared;
+        let more = match &shared.credit {
+            None => length,
+            Some(credit) => {
+                let wanted = wanted.saturating_sub(length);
+                shared.wanted.set(shared.wanted.get().max(wanted));
+                let share = credit.borrow().share(shared.bodies.get());
+                let before = self.credit.held();
+                self.credit.on_received(length);
+                let more = self.credit.release(shared.window.get(), share, wanted);
+                shared.hold(before, self.credit.held());
+                more
+            }
+        };
+        // Nothing more is news too: h2 puts small amounts off until it is asked again. It refuses
+        // what it has not handed out.
+        let _ = self.incoming.flow_control().release_capacity(more as usize);
+    }
+}
+
+impl Drop for Http2Body {
+    fn drop(&mut self) {
+        self.shared.bodies.set(self.shared.bodies.get() - 1);
+        self.shared.hold(self.credit.held(), 0);
+    }
+}

@@ -1,0 +1,193 @@
+//! HTTP/2 against a server that has its hands on the frames.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::Response;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::*;
+use crate::ErrorKind;
+
+type Accepted = h2::server::Connection<TcpStream, Bytes>;
+
+/// Leads each connection to `serve`, with its number from 1. Returns where.
+async fn server<F: Future<Output = ()> + 'static>(
+    serve: impl Fn(usize, Accepted) -> F + 'static,
+) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::task::spawn_local(async move {
+        for number in 1.. {
+            let (stream, _) = listener.accept().await.unwrap();
+            let connection = h2::server::handshake(stream).await.unwrap();
+            tokio::task::spawn_local(serve(number, connection));
+        }
+    });
+    url
+}
+
+fn client() -> Client {
+    let protocol = ProtocolChoice::Http2PriorKnowledge;
+    Client::new(HttpConfig { protocol, ..HttpConfig::default() })
+}
+
+fn answer(mut respond: SendResponse<Bytes>, body: &'static str) {
+    let mut stream = respond.send_response(Response::new(()), false).unwrap();
+    stream.send_data(Bytes::from_static(body.as_bytes()), true).unwrap();
+}
+
+/// Sends as much as it is given credit for.
+async fn pour(mut stream: SendStream<Bytes>, sent: Rc<Cell<u64>>) {
+    stream.reserve_capacity(1 << 30);
+    while let Some(Ok(credit)) = poll_fn(|cx| stream.poll_capacity(cx)).await {
+        sent.set(sent.get() + credit as u64);
+        if stream.send_data(vec![0; credit].into(), false).is_err() {
+            return;
+        }
+        stream.reserve_capacity(1 << 30);
+    }
+}
+
+#[test]
+fn credit_ends_where_what_is_wanted_ends() {
+    run(async {
+        let sent = Rc::<Cell<u64>>::default();
+        let pouring = Rc::clone(&sent);
+        let url = server(move |_, mut connection| {
+            let sent = Rc::clone(&pouring);
+            async move {
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    if request.uri().path() == "/small" {
+                        answer(respond, "small");
+                        continue;
+                    }
+                    let stream = respond.send_response(Response::new(()), false).unwrap();
+                    tokio::task::spawn_local(pour(stream, Rc::clone(&sent)));
+                }
+            }
+        })
+        .await;
+        let client = client();
+        client.http.set_limit(&origin(&url), 1);
+        let mut response = client.get(&url).await.unwrap();
+        let (position, end) = (Cell::new(0), Cell::new(3_000_000));
+        while position.get() < end.get() {
+            let left = || end.get() - position.get();
+            let length = response.piece_or_pipe(left, false, |piece| match piece {
+                Piece::Bytes(bytes) => bytes.len() as u64,
+                Piece::Piped(_) => unreachable!(),
+            });
+            position.set(position.get() + length.await.unwrap().unwrap());
+            end.set(2_000_000);
+        }
+        // The answer comes behind everything that the server was told before.
+        assert_eq!(client.text(&format!("{url}small")).await, "small");
+        assert_eq!(sent.get(), 2_000_000);
+        assert_eq!(client.http.counters().opened, 1);
+    });
+}
+
+#[test]
+fn what_a_server_has_not_begun_with_is_asked_for_again() {
+    run(async {
+        let url = server(|_, mut connection| async move {
+            let mut refused = false;
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                if std::mem::replace(&mut refused, true) {
+                    answer(respond, "ok");
+                } else {
+                    respond.send_reset(Reason::REFUSED_STREAM);
+                }
+            }
+        })
+        .await;
+        let client = client();
+        assert_eq!(client.text(&url).await, "ok");
+        assert_eq!(client.http.counters().opened, 1);
+    });
+}
+
+#[test]
+fn a_server_that_goes_away_answers_what_it_has_begun_with() {
+    run(async {
+        let url = server(|number, mut connection| async move {
+            let (_, first) = connection.accept().await.unwrap().unwrap();
+            connection.graceful_shutdown();
+            tokio::task::spawn_local(async move { while connection.accept().await.is_some() {} });
+            answer(first, if number == 1 { "one" } else { "two" });
+        })
+        .await;
+        let client = client();
+        client.http.set_limit(&origin(&url), 1);
+        assert_eq!(client.text(&url).await, "one");
+        assert_eq!(client.text(&url).await, "two");
+        assert_eq!(client.http.counters().opened, 2);
+    });
+}
+
+#[test]
+fn a_reset_is_told_with_its_reason() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let inner = Rc::clone(&gate);
+        let url = server(move |_, mut connection| {
+            let gate = Rc::clone(&inner);
+            async move {
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    if request.uri().path() == "/head" {
+                        respond.send_reset(Reason::ENHANCE_YOUR_CALM);
+                        continue;
+                    }
+                    let mut stream = respond.send_response(Response::new(()), false).unwrap();
+                    let gate = Rc::clone(&gate);
+                    tokio::task::spawn_local(async move {
+                        gate.acquire().await.unwrap().forget();
+                        stream.send_reset(Reason::INTERNAL_ERROR);
+                    });
+                }
+            }
+        })
+        .await;
+        let client = client();
+        let before = client.get(&format!("{url}head")).await.err().unwrap();
+        let mut response = client.get(&format!("{url}body")).await.unwrap();
+        gate.add_permits(1);
+        let during = read(&mut response).await.err().unwrap();
+        for (error, reason) in [(before, "excessive load"), (during, "unexpected internal error")] {
+            assert_eq!(error.kind(), ErrorKind::ShortBody);
+            let message = error.message();
+            assert!(message.contains("the server ended the stream"), "{message}");
+            assert!(message.contains(reason), "{message}");
+        }
+    });
+}
+
+#[test]
+fn an_idle_connection_is_closed_with_a_word() {
+    run(async {
+        let (closed, when_closed) = tokio::sync::oneshot::channel();
+        let closed = Rc::new(Cell::new(Some(closed)));
+        let url = server(move |_, mut connection| {
+            let closed = Rc::clone(&closed);
+            async move {
+                while let Some(Ok((_, respond))) = connection.accept().await {
+                    answer(respond, "ok");
+                }
+                closed.take().unwrap().send(()).unwrap();
+            }
+        })
+        .await;
+        let client = client();
+        assert_eq!(client.text(&url).await, "ok");
+        client.http.close_idle(&origin(&url));
+        when_closed.await.unwrap();
+        while client.http.counters().open_now > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+}

@@ -1,0 +1,63 @@
+//! The line to an instrument: TCP, or a serial device.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+
+use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
+
+use super::{PATIENCE, QUERY};
+
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+/// A connection that gives up after [`PATIENCE`].
+pub(super) struct Line {
+    stream: BufReader<Box<dyn Stream>>,
+}
+
+impl Line {
+    /// `HOST:PORT`, or the path of a serial device.
+    pub(super) fn open(address: &str) -> Result<Self, String> {
+        let stream: io::Result<Box<dyn Stream>> = if address.starts_with('/') {
+            serial(address).map(|file| Box::new(file) as _)
+        } else {
+            tcp(address).map(|stream| Box::new(stream) as _)
+        };
+        let stream = stream.map_err(|error| error.to_string())?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    pub(super) fn ask(&mut self) -> Result<String, String> {
+        let sent = self.stream.get_mut().write_all(QUERY.as_bytes());
+        sent.map_err(|error| format!("it takes no query: {error}"))?;
+        let mut answer = String::new();
+        match self.stream.read_line(&mut answer) {
+            Ok(0) => Err("it is silent, or has closed the connection".to_owned()),
+            Ok(_) => Ok(answer),
+            Err(error) => Err(format!("it gives no answer: {error}")),
+        }
+    }
+}
+
+fn tcp(address: &str) -> io::Result<TcpStream> {
+    let mut addresses = address.to_socket_addrs()?;
+    let first = addresses.next().ok_or_else(|| io::Error::other("the name has no address"))?;
+    let stream = TcpStream::connect_timeout(&first, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A terminal that passes bytes as they are, at the speed that it has been set to.
+fn serial(path: &str) -> io::Result<File> {
+    let file = File::options().read(true).write(true).open(path)?;
+    let mut settings = tcgetattr(&file)?;
+    settings.make_raw();
+    // A read waits for a byte so many tenths of a second.
+    settings.special_codes[SpecialCodeIndex::VMIN] = 0;
+    settings.special_codes[SpecialCodeIndex::VTIME] = (PATIENCE.as_millis() / 100) as u8;
+    tcsetattr(&file, OptionalActions::Flush, &settings)?;
+    Ok(file)
+}
