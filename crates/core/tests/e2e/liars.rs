@@ -110,7 +110,7 @@ fn a_body_that_breaks_off_is_continued_where_it_broke() {
         0 => whole(&content()).body(content().bytes(0..600_000)).close(),
         _ => honest(&content(), request),
     });
-    let report = assert_arrives(&client(), &server, &bytes());
+    let report = assert_arrives(&one_stream(), &server, &bytes());
     assert_eq!(report.summary.retries, 1);
     assert!(server.requests().iter().skip(1).all(|request| range(request).is_some()));
     assert_eq!(report.summary.bytes, SIZE, "no byte twice");
