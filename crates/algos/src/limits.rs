@@ -57,7 +57,24 @@ impl RetryConfig {
         let full = self.first_delay.saturating_mul(1 << doublings).min(self.longest_delay);
         full.mul_f64(0.5 + jitter.fraction() / 2.0)
     }
+
+    /// The same where the server has `asked_for` a pause: no shorter than that, and no more than
+    /// [`OBEYED`] times as long.
+    pub fn pause(
+        &self,
+        failures: u32,
+        asked_for: Option<Duration>,
+        jitter: &mut Jitter,
+    ) -> Duration {
+        let least = asked_for.unwrap_or_default().max(self.delay(1, jitter));
+        let most = asked_for.map_or(Duration::MAX, |pause| pause.saturating_mul(OBEYED));
+        self.delay(failures, jitter).min(most).max(least)
+    }
 }
+
+/// A server knows best when it will be back. If it is not, it is asked ever more rarely, within this
+/// multiple of what it asked for.
+const OBEYED: u32 = 4;
 
 /// How many connections an origin bears. Overload halves it, quiet lets it grow slowly: up to the
 /// number that was too many, and beyond that hardly ever.
@@ -68,11 +85,15 @@ pub struct OriginBudget {
     /// So many were too many once.
     too_many: Option<u32>,
     changed: Timestamp,
+    /// When overload was seen last, and whether there was an answer since.
+    overloaded_at: Option<Timestamp>,
+    has_answered: bool,
+    vain_requests: u32,
     blocked_until: Option<Timestamp>,
 }
 
-/// After a halving, further signs of overload within this time belong to the same event: requests
-/// that were under way together fail together.
+/// Requests that were under way together fail together: what began before overload was seen and fails
+/// within this time belongs to the same event.
 const SAME_EVENT: Duration = Duration::from_secs(1);
 
 /// One more connection is tried after each such time without overload.
@@ -86,8 +107,16 @@ impl OriginBudget {
     /// A budget of `ceiling` connections that has seen no overload.
     pub fn new(ceiling: u32) -> Self {
         let ceiling = ceiling.max(1);
-        let (changed, blocked_until) = (Timestamp::START, None);
-        Self { ceiling, allowed: ceiling, too_many: None, changed, blocked_until }
+        Self {
+            ceiling,
+            allowed: ceiling,
+            too_many: None,
+            changed: Timestamp::START,
+            overloaded_at: None,
+            has_answered: true,
+            vain_requests: 0,
+            blocked_until: None,
+        }
     }
 
     /// The same for an origin that bore `borne` connections some time ago: it begins with those and grows
@@ -110,26 +139,42 @@ impl OriginBudget {
         self.allowed = if never_cut { self.ceiling } else { self.allowed.min(self.ceiling) };
     }
 
-    /// The origin refused or timed out while `in_use` connections were in use. `retry_after` is
-    /// the server's word, if it gave one. Returns whether the budget was cut.
+    /// The origin refused, or timed out, a request that `began` then, while `in_use` connections were in
+    /// use. `retry_after` is the server's word, if it gave one. Returns whether this is news, and not
+    /// what is known from another request that was under way at the same time.
     pub fn on_overload(
         &mut self,
         now: Timestamp,
+        began: Timestamp,
         in_use: u32,
         retry_after: Option<Duration>,
     ) -> bool {
         if let Some(pause) = retry_after {
             self.leave_alone(now + pause);
         }
-        let same_event =
-            self.allowed < self.ceiling && now.saturating_since(self.changed) < SAME_EVENT;
-        if same_event || self.allowed == 1 {
+        let is_known = self
+            .overloaded_at
+            .is_some_and(|seen| began < seen && now.saturating_since(seen) < SAME_EVENT);
+        if is_known {
             return false;
         }
-        self.too_many = Some(self.allowed.min(in_use).max(2));
-        self.allowed = (self.allowed.min(in_use.max(1)) / 2).max(1);
-        self.changed = now;
+        self.overloaded_at = Some(now);
+        // What was refused alone was not one too many, nor is one where none is answered.
+        let tells_number = std::mem::take(&mut self.has_answered) && in_use > 1 && self.allowed > 1;
+        if tells_number {
+            self.too_many = Some(self.allowed.min(in_use).max(2));
+            self.allowed = (self.allowed.min(in_use) / 2).max(1);
+            self.changed = now;
+        } else {
+            self.vain_requests += 1;
+        }
         true
+    }
+
+    /// Requests in a row that were refused though there were fewer already, or no others: it takes time
+    /// and not fewer connections.
+    pub const fn vain_requests(&self) -> u32 {
+        self.vain_requests
     }
 
     /// `fewer` connections have brought more than those that are in use. Returns whether the budget
@@ -150,9 +195,13 @@ impl OriginBudget {
         self.blocked_until = Some(self.blocked_until.map_or(until, |before| before.max(until)));
     }
 
-    /// Connections that may be in use at `now`: none while the server asked to wait.
+    /// Connections that may be in use at `now`: none while the server asked to wait, and half as many
+    /// after each vain request, until it answers again.
     pub fn allowed(&self, now: Timestamp) -> u32 {
-        if self.blocked_until.is_some_and(|until| now < until) { 0 } else { self.allowed }
+        match self.blocked_until {
+            Some(until) if now < until => 0,
+            _ => self.allowed.checked_shr(self.vain_requests).unwrap_or(0).max(1),
+        }
     }
 
     /// The budget without regard to a server's request to wait: what plans are made with.
@@ -163,6 +212,8 @@ impl OriginBudget {
     /// A response arrived without complaint. Grows a cut budget by one when it is time; returns
     /// whether it did.
     pub fn on_success(&mut self, now: Timestamp) -> bool {
+        self.has_answered = true;
+        self.vain_requests = 0;
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
         let interval = if is_risk { FORGIVEN_AFTER } else { GROWTH_INTERVAL };
         let grows = self.allowed < self.ceiling && now.saturating_since(self.changed) >= interval;
@@ -195,10 +246,12 @@ mod tests {
     #[test]
     fn overload_halves_once_an_event_and_growth_is_slow() {
         let mut budget = OriginBudget::new(64);
-        assert!(budget.on_overload(at(1000), 64, None));
-        assert!(!budget.on_overload(at(1100), 64, None), "the same event");
+        assert!(budget.on_overload(at(1000), at(900), 64, None));
+        assert!(!budget.on_overload(at(1100), at(900), 64, None), "the same event");
         assert_eq!(budget.allowed(at(1100)), 32);
-        assert!(budget.on_overload(at(2500), 20, None));
+        budget.on_success(at(2400));
+        assert!(budget.on_overload(at(2500), at(900), 20, None));
+        budget.on_success(at(2500));
         assert_eq!(budget.allowed(at(2500)), 10, "half of what was in use");
         budget.on_success(at(3000));
         assert_eq!(budget.allowed(at(3000)), 10);
@@ -222,7 +275,7 @@ mod tests {
     #[test]
     fn what_was_too_many_is_not_tried_again_soon() {
         let mut budget = OriginBudget::new(64);
-        budget.on_overload(at(0), 12, None);
+        budget.on_overload(at(0), at(0), 12, None);
         assert_eq!((budget.capacity(), budget.too_many), (6, Some(12)));
         for second in 1..60 {
             budget.on_success(at(second * 1000));
@@ -244,11 +297,38 @@ mod tests {
     #[test]
     fn retry_after_blocks_and_ends() {
         let mut budget = OriginBudget::new(4);
-        budget.on_overload(at(0), 4, Some(Duration::from_secs(3)));
+        budget.on_overload(at(0), at(0), 4, Some(Duration::from_secs(3)));
         assert_eq!(budget.allowed(at(2999)), 0);
         assert_eq!(budget.next_timeout(at(10)), Some(at(3000)));
         assert_eq!(budget.allowed(at(3000)), 2);
         assert_eq!(budget.next_timeout(at(3000)), None);
+    }
+
+    #[test]
+    fn what_begins_after_a_cut_and_is_refused_is_another_event() {
+        let mut budget = OriginBudget::new(64);
+        assert!(budget.on_overload(at(100), at(0), 64, None));
+        assert_eq!((budget.allowed(at(100)), budget.vain_requests()), (32, 0));
+        assert!(budget.on_overload(at(101), at(100), 32, None));
+        assert_eq!((budget.capacity(), budget.vain_requests()), (32, 1), "more than the number");
+        assert_eq!(budget.allowed(at(101)), 16, "fewer find out whether it answers again");
+        assert!(budget.on_overload(at(300), at(200), 1, None));
+        assert_eq!((budget.capacity(), budget.vain_requests()), (32, 2));
+        assert_eq!(budget.allowed(at(301)), 8);
+        budget.on_success(at(400));
+        assert_eq!((budget.allowed(at(400)), budget.vain_requests()), (32, 0));
+    }
+
+    #[test]
+    fn a_pause_that_is_asked_for_is_kept_and_grows_to_a_few_of_it() {
+        let (config, mut jitter) = (RetryConfig::default(), Jitter::new(1));
+        let mut pause = |failures, secs: u64| {
+            config.pause(failures, Some(Duration::from_secs(secs)), &mut jitter).as_secs_f64()
+        };
+        assert!((pause(1, 3) - 3.0).abs() < 1e-9);
+        assert!((pause(20, 3) - 12.0).abs() < 1e-9);
+        assert!((pause(20, 60) - 60.0).abs() < 1e-9);
+        assert!(pause(20, 0) >= 0.125, "no pause at all is none");
     }
 
     proptest! {
@@ -263,13 +343,14 @@ mod tests {
         #[test]
         fn a_budget_is_never_zero_without_a_request_to_wait(
             ceiling in 0u32..300,
-            events in proptest::collection::vec((0u64..5000, 0u32..100, any::<bool>()), 0..100),
+            events in proptest::collection::vec((0u64..5000, 0u64..5000, 0u32..100, any::<bool>()), 0..100),
         ) {
             let mut budget = OriginBudget::new(ceiling);
             let mut now = 0;
-            for (gap, in_use, overloaded) in events {
+            for (gap, took, in_use, overloaded) in events {
                 now += gap;
-                if overloaded { budget.on_overload(at(now), in_use, None); } else { budget.on_success(at(now)); }
+                let began = now.saturating_sub(took);
+                if overloaded { budget.on_overload(at(now), at(began), in_use, None); } else { budget.on_success(at(now)); }
                 prop_assert!((1..=ceiling.max(1)).contains(&budget.allowed(at(now))));
             }
         }

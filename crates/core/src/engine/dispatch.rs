@@ -9,7 +9,7 @@ use pelton_algos::tail::look_interval;
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Fetch, FileId};
-use super::file::{OpenedAs, State};
+use super::file::{Entry, OpenedAs, State};
 use super::watch::Recent;
 use super::{Engine, Stream};
 
@@ -193,7 +193,7 @@ impl Engine {
         let floor = splits.of_gap().0;
         let entry = &self.files[file.index()];
         let origin = entry.origin;
-        let held = entry.not_before.is_some();
+        let held = entry.not_before.is_some() || self.is_finding_out(entry);
         if entry.state != State::Active || held || self.room(now, origin) == 0 {
             return false;
         }
@@ -239,6 +239,13 @@ impl Engine {
         true
     }
 
+    /// After a failure one stream finds out whether there is a use in more of them.
+    fn is_finding_out(&self, entry: &Entry) -> bool {
+        let is_new = |stream: &Stream| stream.attempt == entry.attempt;
+        entry.setbacks > 0
+            && entry.ranges.stream_ids().any(|id| self.streams.get(&id).is_some_and(is_new))
+    }
+
     fn launch(
         &mut self,
         now: Timestamp,
@@ -273,7 +280,15 @@ impl Engine {
         self.next_look.get_or_insert(now + interval);
         self.streams.insert(
             stream,
-            Stream { file, origin, attempt, whole, has_head: false, recent: Recent::starting(now) },
+            Stream {
+                file,
+                origin,
+                attempt,
+                began: now,
+                whole,
+                has_head: false,
+                recent: Recent::starting(now),
+            },
         );
         self.origin(origin).streams += 1;
         self.note_streams(file);

@@ -1,7 +1,5 @@
 //! What happens when a request fails: retry, restart, leave the origin alone, or give up.
 
-use std::time::Duration;
-
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Failure, FileId};
@@ -16,7 +14,7 @@ impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = stream;
         if failure.kind.is_overload() {
-            self.note_overload(now, origin, &failure);
+            self.note_overload(now, &stream, &failure);
         }
         let unreachable = !has_head
             && matches!(failure.kind, ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout);
@@ -27,7 +25,7 @@ impl Engine {
             self.growth.on_refusal(now);
             self.redecide = true;
         }
-        if (unreachable || failure.kind == ErrorKind::Tls)
+        if (unreachable || matches!(failure.kind, ErrorKind::Tls | ErrorKind::Overloaded))
             && self.fails_whole_origin(origin, failure.kind)
         {
             self.give_up_origin(origin, &failure);
@@ -45,6 +43,7 @@ impl Engine {
         if attempt == entry.attempt && !blameless {
             entry.attempt += 1;
             entry.failures += 1;
+            entry.setbacks += 1;
         }
         let patience = match failure.kind {
             ErrorKind::Overloaded => retry.attempts.saturating_mul(OVERLOAD_PATIENCE),
@@ -58,10 +57,8 @@ impl Engine {
             return;
         }
         let another = entry.not_before.is_none();
-        let failures = entry.failures.max(1);
-        let pause = retry
-            .delay(failures, &mut self.jitter)
-            .max(failure.retry_after.unwrap_or(Duration::ZERO));
+        let setbacks = entry.setbacks.max(1);
+        let pause = retry.pause(setbacks, failure.retry_after, &mut self.jitter);
         self.totals.retries += u64::from(another);
         self.hold(now + pause, file);
     }
@@ -106,15 +103,21 @@ impl Engine {
         }
     }
 
-    fn note_overload(&mut self, now: Timestamp, origin: OriginId, failure: &Failure) {
-        let longest = self.config.retry.longest_retry_after;
-        let pause = failure.retry_after.filter(|pause| *pause <= longest);
-        let state = self.origin(origin);
+    fn note_overload(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) {
+        let retry = self.config.retry;
+        let asked_for = failure.retry_after.filter(|pause| *pause <= retry.longest_retry_after);
+        let state = &mut self.origins[stream.origin.0 as usize];
         let in_use = state.streams + 1;
         // A single stream that stalls says nothing about too many streams.
         let telling = failure.kind == ErrorKind::Overloaded || in_use > 1;
-        if telling && state.budget.on_overload(now, in_use, pause) {
-            self.redecide = true;
+        if !telling || !state.budget.on_overload(now, stream.began, in_use, asked_for) {
+            return;
+        }
+        self.redecide = true;
+        let vain = state.budget.vain_requests();
+        if failure.kind == ErrorKind::Overloaded && vain > 0 {
+            let pause = retry.pause(vain, asked_for, &mut self.jitter);
+            state.budget.leave_alone(now + pause);
         }
     }
 
@@ -139,6 +142,9 @@ impl Engine {
         let state = &self.origins[origin.0 as usize];
         match kind {
             ErrorKind::Tls => !state.ever_answered,
+            ErrorKind::Overloaded => {
+                state.budget.vain_requests() >= attempts.saturating_mul(OVERLOAD_PATIENCE)
+            }
             // It was there: a network that changed or a server that restarts may come back.
             ErrorKind::Connect | ErrorKind::Resolve if state.ever_answered => {
                 state.connect_failures >= attempts.saturating_mul(OVERLOAD_PATIENCE)

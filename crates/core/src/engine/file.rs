@@ -75,6 +75,9 @@ pub(super) struct Entry {
     pub(super) attempt: u64,
     /// Failed attempts in a row without progress.
     pub(super) failures: u32,
+    /// Failed attempts since one that brought something. Streams that go on meanwhile do not count:
+    /// the server may bear them and no others.
+    pub(super) setbacks: u32,
     /// Times that the server's file turned out to be another one.
     pub(super) restarts: u32,
     /// Times that its bytes were other ones than those that were promised.
@@ -116,6 +119,7 @@ impl Entry {
             opened: None,
             attempt: 0,
             failures: 0,
+            setbacks: 0,
             restarts: 0,
             damaged: 0,
             promised: None,

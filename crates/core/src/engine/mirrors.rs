@@ -70,7 +70,7 @@ impl Engine {
         entry.located = None;
         (entry.gave_range, entry.ignores_ranges) = (false, false);
         entry.attempt += 1;
-        (entry.failures, entry.restarts) = (0, 0);
+        (entry.failures, entry.setbacks, entry.restarts) = (0, 0, 0);
         self.totals.retries += 1;
         self.redecide = true;
         if self.files[file.index()].state == State::Opening {

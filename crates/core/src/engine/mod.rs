@@ -68,6 +68,7 @@ struct Stream {
     origin: OriginId,
     /// The attempt at its file that it belongs to.
     attempt: u64,
+    began: Timestamp,
     /// Asked for the whole file, not for a range.
     whole: bool,
     has_head: bool,

@@ -10,6 +10,7 @@ mod learnt;
 mod mirrors;
 mod random;
 mod rates;
+mod refusals;
 mod space;
 mod tuning;
 mod watch;

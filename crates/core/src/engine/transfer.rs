@@ -159,12 +159,15 @@ impl Engine {
         self.origin(origin).came += bytes;
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.recent.on_data(now, bytes, enough);
-        let file = known.file;
+        let (file, attempt) = (known.file, known.attempt);
         let entry = &mut self.files[file.index()];
         let accepted = entry.ranges.advance(stream, bytes);
         // Without ranges the next attempt starts from the first byte: this one has got nowhere.
         if entry.takes_ranges {
             entry.failures = 0;
+            if attempt == entry.attempt && std::mem::take(&mut entry.setbacks) > 0 {
+                self.refill = true;
+            }
         }
         if let Some(part) = entry.checkpoint() {
             self.actions.push(Action::Checkpoint { file, part });
@@ -235,6 +238,10 @@ impl Engine {
             }
         }
         self.note_complete(now, &ended);
+        // What could not be had beside it may be had alone.
+        if self.files[file.index()].ranges.streams() == 0 {
+            self.release_hold(file);
+        }
         self.finish_if_complete(file);
     }
 

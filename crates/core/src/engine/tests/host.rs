@@ -42,6 +42,8 @@ pub(super) struct Host {
     pub(super) silent: bool,
     /// Says that it takes ranges.
     pub(super) ranges: bool,
+    /// Answers ranges with 500.
+    pub(super) fails_ranges: bool,
     /// Answers a range with the whole file all the same.
     pub(super) ignores_ranges: bool,
     /// Sends a body whatever If-Modified-Since says.
@@ -75,6 +77,7 @@ impl Default for Host {
             refuses: false,
             silent: false,
             ranges: true,
+            fails_ranges: false,
             ignores_ranges: false,
             always_sends_bodies: false,
             broken: BTreeSet::new(),

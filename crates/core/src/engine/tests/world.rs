@@ -534,7 +534,7 @@ impl World {
         if host.refuses {
             return Verdict::Failed(ErrorKind::Connect, None);
         }
-        if host.broken.contains(path) {
+        if host.broken.contains(path) || host.fails_ranges && live.fetch.range.is_some() {
             return Verdict::Failed(ErrorKind::ServerError, None);
         }
         if host.bears < usize::MAX && streaming().count() >= host.bears {

@@ -1,0 +1,78 @@
+//! Hosts that refuse what they are asked: they are asked less, and then later.
+
+use std::time::Duration;
+
+use super::complete::fixed;
+use super::host::{Ending, Host};
+use super::world::World;
+use crate::ErrorKind;
+
+fn refusing() -> World {
+    let host = Host { bears: 0, ..Host::default().files(400, |_| 300_000) };
+    let mut world = World::new(fixed(32, 1)).host("one", host);
+    world.get_all();
+    world
+}
+
+#[test]
+fn a_host_that_refuses_everything_is_asked_less_and_less() {
+    let mut world = refusing();
+    world.run_for(Duration::from_secs(10));
+    let asked = world.fetches.len();
+    // Each flight is half of the one before, and the pauses between them double.
+    assert!(asked <= 32 + 16 + 8 + 4 + 2 + 3, "{asked} requests");
+    world.host_mut("one").bears = usize::MAX;
+    world.run();
+    world.assert_each_byte_once();
+    // That it refused all of them said nothing of how many it bears.
+    assert!(world.told["one"] >= 15, "{:?}", world.told);
+    assert!(world.seconds() < 40.0, "{}: pauses double", world.seconds());
+}
+
+#[test]
+fn a_host_that_refuses_for_good_fails_as_a_whole() {
+    let mut world = refusing();
+    world.run();
+    assert!(world.local.iter().all(|file| matches!(file.ending, Some(Ending::GivenUp(_)))));
+    assert_eq!(world.failure(0).kind, ErrorKind::Overloaded);
+    assert!(world.fetches.len() <= 2 * 32 + 20, "{} requests", world.fetches.len());
+    assert!(world.seconds() < 900.0, "{}", world.seconds());
+}
+
+#[test]
+fn a_host_that_bears_few_gets_few_at_once() {
+    let host = Host { bears: 4, ..Host::default().files(400, |_| 300_000) };
+    let mut world = World::new(fixed(32, 1)).host("one", host);
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    assert!(world.told["one"] <= 8, "{:?}", world.told);
+    let refused = world.fetches.len() - 400;
+    assert!(refused < 60, "{refused} requests for nothing");
+}
+
+#[test]
+fn ranges_that_fail_beside_a_body_that_comes_are_asked_for_ever_more_rarely() {
+    let host = Host { fails_ranges: true, ..Host::default().files(1, |_| 200_000_000) };
+    let mut world = World::new(fixed(1, 16)).host("one", host);
+    world.get_all();
+    world.run_for(Duration::from_secs(20));
+    // The first deal, then one at a time after 0.25, 0.5, 1, 2, ... s.
+    assert!(world.fetches.len() <= 16 + 8, "{} requests", world.fetches.len());
+    world.host_mut("one").fails_ranges = false;
+    world.run();
+    world.assert_each_byte_once();
+}
+
+#[test]
+fn a_file_that_fails_is_asked_for_by_one_stream_until_it_comes() {
+    let mut world = World::new(fixed(1, 16)).host("one", Host::default().files(1, |_| 20_000_000));
+    world.get_all();
+    world.run_for(Duration::from_secs(1));
+    world.host_mut("one").broken.insert("/0".to_owned());
+    world.break_all(ErrorKind::ServerError);
+    let before = world.fetches.len();
+    world.run();
+    assert_eq!(world.failure(0).kind, ErrorKind::ServerError);
+    assert_eq!(world.fetches.len() - before, 4, "five attempts, the first of many streams");
+}
