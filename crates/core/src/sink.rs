@@ -146,9 +146,8 @@ pub trait Output: Send {
     fn abandon(self: Box<Self>, part: Option<&Resumable>);
 }
 
-fn checksum_failure(url: &str, expected: &Digest, actual: &Digest) -> Error {
-    let message =
-        format!("{url}: the digest is {actual} and should be {expected}; the file is not kept");
+fn checksum_failure(url: &str, expected: &Digest, actual: &Digest, result: &str) -> Error {
+    let message = format!("{url}: the digest is {actual} and should be {expected}; {result}");
     Error::new(ErrorKind::Checksum, message)
 }
 

@@ -25,7 +25,8 @@ pub(crate) struct OriginMemory(pub(crate) PathBuf);
 impl OriginMemory {
     /// What it knows. A file that can't be read is no reason to fail: it makes things faster, not right.
     pub(crate) fn known(&self) -> Known {
-        let remembered = match open_regular(OpenOptions::new().read(true), &self.0).map(|file| contents(&file))
+        let remembered = match open_regular(OpenOptions::new().read(true), &self.0)
+            .map(|file| contents(&file))
         {
             Ok(Ok(remembered)) => remembered,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Remembered::new(),

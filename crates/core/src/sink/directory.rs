@@ -121,7 +121,7 @@ impl Sink for DirectorySink {
         let opened = self.look(spec, &output).unwrap_or_else(|error| Opened::Failed(error.into()));
         match &opened {
             Opened::Part(part) => output.go_on_with(part.clone()),
-            Opened::Existing(_) => output.replaces(),
+            Opened::Existing(_) => output.replaces = true,
             _ => {}
         }
         (opened, Box::new(output))

@@ -30,7 +30,8 @@ pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result
 }
 
 /// What is wrong with a path that [`is_irregular`], and what to do.
-pub(super) const IRREGULAR: &str = "something that is no regular file has this name; remove it or choose another name";
+pub(super) const IRREGULAR: &str =
+    "something that is no regular file has this name; remove it or choose another name";
 
 /// Whether something is at `path` that is no regular file.
 pub(super) fn is_irregular(path: &Path) -> bool {
@@ -47,8 +48,8 @@ pub(crate) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
 /// Follows no link and waits for nobody.
 #[cfg(unix)]
 fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt;
     use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
 }
 

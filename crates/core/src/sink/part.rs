@@ -18,6 +18,9 @@ use crate::engine::Resumable;
 use crate::journal::{self, Journal};
 use crate::{Error, ErrorKind, Result};
 
+/// What becomes of a file with wrong bytes.
+const NOT_KEPT: &str = "the file is not kept";
+
 #[derive(Debug)]
 pub(super) struct PartFile {
     pub(super) target: PathBuf,
@@ -36,8 +39,8 @@ pub(super) struct PartFile {
     file: Option<File>,
     /// The state, locked as long as the part is this run's.
     lock: Option<File>,
-    /// A file that has the name may be replaced.
-    replaces: bool,
+    /// The file that has the name was looked at, and is to be replaced if it is another one.
+    pub(super) replaces: bool,
     /// What an earlier run left of it.
     continues: Option<Resumable>,
     journal: Journaling,
@@ -84,11 +87,6 @@ impl PartFile {
         self.begin_hashing();
     }
 
-    /// A file with its name is known, and is to be replaced if it is another one.
-    pub(super) fn replaces(&mut self) {
-        self.replaces = true;
-    }
-
     fn opened(&mut self) -> Result<&File> {
         let file = match self.file.take() {
             Some(file) => file,
@@ -120,7 +118,8 @@ impl PartFile {
     fn open_locked(&self) -> Result<File> {
         if !self.replaces && self.target.exists() {
             let target = self.target.display();
-            let message = format!("{target}: another run has just finished it; run the command again");
+            let message =
+                format!("{target}: another run has just finished it; run the command again");
             return Err(Error::new(ErrorKind::FileIo, message));
         }
         let failed = |error| io_failure(&self.part, "can't be made", error);
@@ -213,11 +212,13 @@ impl PartFile {
         let is_right = actual.is_none() && self.hashing.is_some();
         let ranges = if is_right { Vec::new() } else { self.wrong_pieces(&self.part)? };
         let failure = match (&actual, self.promised()) {
-            (Some(actual), Some(expected)) => checksum_failure(&self.url, expected, actual),
+            (Some(actual), Some(expected)) => {
+                checksum_failure(&self.url, expected, actual, NOT_KEPT)
+            }
             _ if ranges.is_empty() => return Ok(None),
             _ => {
                 let message = format!(
-                    "{}: {} of its pieces have other digests than they should; the file is not kept",
+                    "{}: {} of its pieces have other digests than they should; {NOT_KEPT}",
                     self.url,
                     ranges.len()
                 );
