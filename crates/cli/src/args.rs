@@ -162,7 +162,8 @@ pub(crate) struct TargetArgs {
     /// Check what servers say that files hash to, where nothing else does.
     ///
     /// Understood are `SHA256SUMS` in the file's directory, `NAME.sha256` beside it, and in the
-    /// answer `Repr-Digest`, `Digest`, `Content-Digest` and `Content-MD5`.
+    /// answer `Repr-Digest`, `Digest`, `Content-Digest` and `Content-MD5`. What is there and is no list
+    /// of digests, such as a page for people, is said, and files are judged without it.
     #[arg(long)]
     pub(crate) verify: bool,
     /// How room for a file is made before its bytes come.

@@ -5,7 +5,9 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Bytes, Joules};
-use pelton_core::events::{AllocationReport, FileReport, FileRestart, Plan, Summary};
+use pelton_core::events::{
+    AllocationReport, FileReport, FileRestart, Plan, Summary, Waiting, Warning,
+};
 use pelton_core::{Error, ErrorKind, Report, Result, RunEvent};
 use serde::Serialize;
 
@@ -62,9 +64,11 @@ impl Output {
                 Err(error) => Some(JsonEnd::Failed(error)),
             };
         }
-        if let RunEvent::Waiting(waiting) = event {
-            tracing::warn!("{}", waiting.reason);
-            self.say(&waiting.reason);
+        if let RunEvent::Waiting(Waiting { reason, .. })
+        | RunEvent::Warning(Warning { reason, .. }) = event
+        {
+            tracing::warn!("{reason}");
+            self.say(reason);
         }
         if let Some(line) = describe(event) {
             tracing::info!("{line}");
@@ -255,9 +259,13 @@ pub(crate) fn failures(files: &[FileReport], total: u64) -> String {
     text
 }
 
-/// A listing has no name.
+/// A listing has no name, and what can't be had from one has that of its URL.
 fn shown_name(file: &FileReport) -> &str {
-    if file.name.is_empty() { "(listing)" } else { &file.name }
+    match file.url.rsplit('/').next() {
+        _ if !file.name.is_empty() => &file.name,
+        None | Some("") => "(listing)",
+        Some(last) => last,
+    }
 }
 
 /// What a dry run found.

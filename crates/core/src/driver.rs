@@ -96,6 +96,9 @@ impl Driver {
         for event in run.driver.mailbox.take() {
             run.handle(event);
         }
+        for (url, reason) in found.warnings {
+            run.driver.recorder.warned(run.now(), &url, reason);
+        }
         for (url, error) in found.failed {
             let now = run.now();
             run.driver.recorder.listing_failed(now, &url, error.into());

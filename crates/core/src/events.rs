@@ -28,8 +28,22 @@ pub enum RunEvent {
     Progress(Progress),
     /// Nothing moves until something outside has changed.
     Waiting(Waiting),
+    /// Something is of no use that was asked for, and the run goes on without it.
+    Warning(Warning),
     /// Everything is over.
     Summary(Summary),
+}
+
+/// Something is of no use that was asked for, and the run goes on without it: a list of digests that is
+/// none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Warning {
+    /// Since the run began, seconds.
+    pub at_s: f64,
+    /// Where it is.
+    pub url: String,
+    /// One line for people: the URL, and why.
+    pub reason: String,
 }
 
 /// Nothing moves until something outside has changed: the disk is full.

@@ -74,13 +74,15 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             Ok(())
         })?;
     }
+    let total = head.total;
+    // First: what a full disk has no room for is then known.
+    (context.tell)(Event::Head { stream: fetch.stream, head: *head });
     if fetch.range.is_none()
-        && let Some(total) = head.total
+        && let Some(total) = total
     {
         context.end.set(context.end.get().min(total));
         with_output(context, |output| output.set_size(total))?;
     }
-    (context.tell)(Event::Head { stream: fetch.stream, head: *head });
     let has_file = with_output(context, |output| Ok(output.file()?.is_some()))?;
     loop {
         let end = || context.end.get().min(body_ends.unwrap_or(u64::MAX));

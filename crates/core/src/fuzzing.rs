@@ -1,6 +1,6 @@
 //! Parsers that only fuzz targets reach from outside.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::BytesMut;
 use http::header::RETRY_AFTER;
@@ -18,7 +18,7 @@ pub fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
 /// The pause of a `Retry-After`.
 pub fn retry_after(value: &[u8]) -> Option<Duration> {
     let value = HeaderValue::from_bytes(value).ok()?;
-    fields::retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value)]))
+    fields::retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value)]), SystemTime::UNIX_EPOCH)
 }
 
 /// What the fields of a response say of its version and its bytes.

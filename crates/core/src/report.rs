@@ -21,7 +21,7 @@ use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{Engine, Failure, FileId};
 use crate::events::{
     ActiveFile, DecisionMade, ErrorReport, FileReport, FileRestart, FileStart, Plan, Progress,
-    RunEvent, Summary, Waiting,
+    RunEvent, Summary, Waiting, Warning,
 };
 use crate::sink::Space;
 use crate::{Error, ErrorKind};
@@ -244,6 +244,11 @@ impl Recorder {
             bytes_free: space.map(|space| space.free.0),
             reason,
         }));
+    }
+
+    /// Something is of no use, and the run goes on without it.
+    pub(crate) fn warned(&self, now: Timestamp, url: &url::Url, reason: String) {
+        (self.tell)(RunEvent::Warning(Warning { at_s: seconds(now), url: shown(url), reason }));
     }
 
     /// A listing could not be read: what it names is not in the list.

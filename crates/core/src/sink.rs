@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use directory::{Allocation, DirectoryOptions, DirectorySink};
-pub(crate) use files::{is_at, not_followed};
+pub(crate) use files::{is_at, open_regular, read_regular};
 pub use stream::StreamSink;
 
 use pelton_algos::ranges::ByteRange;
@@ -146,9 +146,8 @@ pub trait Output: Send {
     fn abandon(self: Box<Self>, part: Option<&Resumable>);
 }
 
-fn checksum_failure(url: &str, expected: &Digest, actual: &Digest) -> Error {
-    let message =
-        format!("{url}: the digest is {actual} and should be {expected}; the file is not kept");
+fn checksum_failure(url: &str, expected: &Digest, actual: &Digest, result: &str) -> Error {
+    let message = format!("{url}: the digest is {actual} and should be {expected}; {result}");
     Error::new(ErrorKind::Checksum, message)
 }
 
@@ -163,6 +162,23 @@ pub(crate) fn io_failure(at: &Path, what: &str, error: io::Error) -> Error {
                 format!("{path}: no space left{mount}; free some and run the same command again");
             Error::new(ErrorKind::DiskFull, message).with_source(error)
         }
-        _ => Error::new(ErrorKind::FileIo, format!("{path} {what}")).with_source(error),
+        _ => {
+            let advice = if is_link_loop(&error) {
+                ", as symbolic links lead in a circle there; remove one of them"
+            } else {
+                ""
+            };
+            Error::new(ErrorKind::FileIo, format!("{path} {what}{advice}")).with_source(error)
+        }
     }
+}
+
+#[cfg(unix)]
+fn is_link_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_link_loop(_error: &io::Error) -> bool {
+    false
 }

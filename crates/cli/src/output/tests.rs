@@ -169,3 +169,12 @@ fn spare_channels_are_shown_as_the_streams_that_they_become() {
     assert_eq!(of(3, 2, 7), "large: 3 files x 2 streams + 7");
     assert_eq!(of(3, 2, 0), "large: 3 files x 2 streams");
 }
+
+#[test]
+fn what_failed_without_a_name_has_that_of_its_url() {
+    for (url, shown) in [("http://h/d/", "(listing)"), ("http://h/d/SHA256SUMS", "SHA256SUMS")] {
+        let nameless = FileReport { url: url.to_owned(), name: String::new(), ..failed("x") };
+        let text = failures(&[nameless], 1);
+        assert!(text.lines().nth(1).unwrap().trim_start().starts_with(shown), "{text}");
+    }
+}

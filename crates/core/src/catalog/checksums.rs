@@ -17,12 +17,15 @@ use crate::{Error, ErrorKind, Result};
 /// # Errors
 /// `Usage`, with the line number and the text at fault.
 pub fn parse(text: &str, base: &Url) -> Result<Vec<FileSpec>> {
+    entries(text, base).collect()
+}
+
+/// Its files and mistakes, line by line.
+pub(crate) fn entries(text: &str, base: &Url) -> impl Iterator<Item = Result<FileSpec>> {
     let base = as_directory(base);
-    super::lines(text)
-        .map(|(number, line)| {
-            read_line(line, &base).map_err(|error| error.prefixed(&format!("line {number}")))
-        })
-        .collect()
+    super::lines(text).map(move |(number, line)| {
+        read_line(line, &base).map_err(|error| error.prefixed(&format!("line {number}")))
+    })
 }
 
 /// Whether `line` has the form of a checksum list.

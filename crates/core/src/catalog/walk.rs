@@ -99,6 +99,8 @@ pub struct Walked {
     /// What of the listings can't be had: directories below the root that could not be read, and
     /// files whose names can't be stored or are those of others.
     pub failed: Vec<(Url, Error)>,
+    /// What is there and of no use, and why: the files are judged without it.
+    pub warnings: Vec<(Url, String)>,
     /// The listing where the walk began; of several walks, the first.
     pub root: Option<Url>,
     /// Files that `include` and `exclude` left out.
@@ -112,6 +114,7 @@ impl Walked {
     pub(crate) fn append(&mut self, other: Self) {
         self.files.extend(other.files);
         self.failed.extend(other.failed);
+        self.warnings.extend(other.warnings);
         self.root = self.root.take().or(other.root);
         self.left_out += other.left_out;
         self.not_entered += other.not_entered;

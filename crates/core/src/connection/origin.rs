@@ -121,13 +121,34 @@ pub fn shown_text(text: &str) -> String {
 
 /// Whether a field of a query, `name=value`, holds a secret, as far as its name tells.
 fn is_secret(field: &str) -> bool {
-    const NAMES: [&str; 6] = ["sig", "key", "pwd", "jwt", "hmac", "auth"];
-    const PARTS: [&str; 8] =
-        ["token", "secret", "passw", "signature", "credential", "apikey", "accesskey", "session"];
+    const NAMES: [&str; 15] = [
+        "sig", "pwd", "pw", "pass", "jwt", "hmac", "code", "otp", "pin", "sid",
+        "sas", // and CDNs':
+        "qak", "hdnea", "hdntl", "hdnts",
+    ];
+    const PARTS: [&str; 14] = [
+        "token",
+        "secret",
+        "passw",
+        "passphrase",
+        "passcode",
+        "signature",
+        "credential",
+        "apikey",
+        "accesskey",
+        "accessid",
+        "session",
+        "authoriz",
+        "bearer",
+        "ticket",
+    ];
+    const ENDS: [&str; 2] = ["key", "auth"];
     let name = field.split_once('=').map_or("", |(name, _)| name);
     let name: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
+    NAMES.contains(&name.as_str())
+        || PARTS.iter().any(|part| name.contains(part))
+        || ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// `url` without user name, password and fragment.
@@ -178,6 +199,50 @@ mod tests {
             shown("https://a.test/?sig=a=b&token&sigma=1"),
             "https://a.test/?sig=***&token&sigma=1"
         );
+    }
+
+    #[test]
+    fn secrets_are_known_by_the_names_that_clouds_and_protocols_have_for_them() {
+        for name in [
+            "code",
+            "key",
+            "api-key",
+            "apikey",
+            "rlkey",
+            "resourcekey",
+            "auth",
+            "oauth",
+            "tempauth",
+            "auth_key",
+            "Authorization",
+            "access_token",
+            "id_token",
+            "X-Amz-Security-Token",
+            "client_secret",
+            "pass",
+            "password",
+            "passphrase",
+            "session",
+            "sessionid",
+            "PHPSESSION",
+            "sid",
+            "sig",
+            "Signature",
+            "x-oss-signature",
+            "q-signature",
+            "AWSAccessKeyId",
+            "OSSAccessKeyId",
+            "GoogleAccessId",
+            "X-Goog-Credential",
+            "ticket",
+            "otp",
+        ] {
+            assert!(is_secret(&format!("{name}=1")), "{name}");
+        }
+        for name in ["encoding", "codec", "author", "keyword", "pinned", "page", "expires", "side"]
+        {
+            assert!(!is_secret(&format!("{name}=1")), "{name}");
+        }
     }
 
     #[test]

@@ -75,19 +75,21 @@ pub(crate) fn parse_content_range(value: &str) -> Option<(u64, u64, Option<u64>)
     (start <= last && total.is_none_or(|total| end <= total)).then_some((start, end, total))
 }
 
-/// `Retry-After` as seconds or a date (RFC 9110 section 10.2.3), from now on.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// `Retry-After` as seconds or a date (RFC 9110 section 10.2.3), from `now` on. A date is one of the
+/// server's clock: so is the answer's own, and where there is one, `now` does not matter.
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let value = text(headers, &RETRY_AFTER)?.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than a number has room for are a very long time.
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(date.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO))
+    let then = httpdate::parse_http_date(value).ok()?;
+    let now = date(headers, &DATE).unwrap_or(now);
+    Some(then.duration_since(now).unwrap_or(Duration::ZERO))
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
     use proptest::prelude::*;
 
     use super::*;
@@ -151,14 +153,39 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_as_seconds_and_as_a_date() {
-        let mut headers = HeaderMap::new();
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("7"));
-        assert_eq!(retry_after(&headers), Some(Duration::from_secs(7)));
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
-        assert_eq!(retry_after(&headers), Some(Duration::ZERO), "a date that has passed");
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("soon"));
-        assert_eq!(retry_after(&headers), None);
+    fn retry_after_as_seconds() {
+        for (value, seconds) in [
+            ("7", Some(7)),
+            (" 0 ", Some(0)),
+            ("99999999999999999999", Some(u64::MAX)),
+            ("soon", None),
+            ("", None),
+            ("-7", None),
+            ("7.5", None),
+        ] {
+            let pause = retry_after(&headers(&[(RETRY_AFTER, value)]), SystemTime::now());
+            assert_eq!(pause, seconds.map(Duration::from_secs), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn retry_after_as_a_date_is_counted_from_the_answers_own() {
+        const THEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let then = httpdate::parse_http_date(THEN).unwrap();
+        let early = then - Duration::from_secs(90);
+        for (own, now, seconds) in [
+            (None, early, 90),
+            (None, then + Duration::from_secs(1), 0),
+            (Some("Sun, 06 Nov 1994 08:49:30 GMT"), early, 7),
+            (Some("Sun, 06 Nov 1994 08:49:30 GMT"), then + Duration::from_secs(1), 7),
+            (Some("Sun, 06 Nov 1994 08:49:38 GMT"), early, 0),
+            (Some("today"), early, 90),
+        ] {
+            let fields = [(RETRY_AFTER, Some(THEN)), (DATE, own)];
+            let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            let pause = retry_after(&headers(&fields.collect::<Vec<_>>()), now);
+            assert_eq!(pause, Some(Duration::from_secs(seconds)), "{own:?} {now:?}");
+        }
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! What a status that brings no file means, and what to do.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
 use url::Url;
@@ -23,7 +23,7 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
     let reason = status.canonical_reason().unwrap_or("");
     let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());
     let error = Error::new(kind, message);
-    match retry_after(headers).filter(|_| kind == ErrorKind::Overloaded) {
+    match retry_after(headers, SystemTime::now()).filter(|_| kind == ErrorKind::Overloaded) {
         Some(pause) => error.with_source(RetryAfter(pause)),
         None => error,
     }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use pelton_algos::ranges::FileRanges;
 
 use crate::engine::Resumable;
-use crate::sink::not_followed;
+use crate::sink::{open_regular, read_regular};
 use record::{Record, read};
 pub(crate) use record::{checked, sealed};
 
@@ -29,7 +29,7 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(5);
 /// What is known of the part of `url`. `None` when there is nothing, or nothing that can be used:
 /// another URL's, another format, ranges outside the part.
 pub(crate) fn load(path: &Path, url: &str, part_length: u64) -> Option<Resumable> {
-    let journaled = read(&fs::read(path).ok()?, boot_id().as_deref())?;
+    let journaled = read(&read_regular(path).ok()?, boot_id().as_deref())?;
     let part = journaled.part;
     let is_usable = journaled.url == url
         && !part.done.is_empty()
@@ -42,7 +42,7 @@ pub(crate) fn load(path: &Path, url: &str, part_length: u64) -> Option<Resumable
 /// pelton's.
 pub(crate) fn clear(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let file = not_followed(options.write(true).create(true).truncate(false)).open(path)?;
+    let file = open_regular(options.write(true).create(true).truncate(false), path)?;
     if file.metadata()?.len() > 0 {
         file.set_len(0)?;
         file.sync_all()?;
@@ -75,8 +75,8 @@ impl Journal {
     /// The journal at `path`: continued where it speaks of `part`, else begun.
     pub(crate) fn open(path: &Path, url: &str, part: &Resumable) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        let mut file = not_followed(options.read(true).append(true).create(true)).open(path)?;
-        let found = fs::read(path).ok().and_then(|bytes| read(&bytes, boot_id().as_deref()));
+        let mut file = open_regular(options.read(true).append(true).create(true), path)?;
+        let found = read_regular(path).ok().and_then(|bytes| read(&bytes, boot_id().as_deref()));
         let continued = found.filter(|found| {
             found.url == url
                 && (found.part.size, &found.part.validator) == (part.size, &part.validator)

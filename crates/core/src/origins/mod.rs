@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::connection::Origin;
 use crate::engine::{Known, Learnt};
-use crate::sink::{is_at, not_followed};
+use crate::sink::{is_at, open_regular};
 use record::{LONGEST, Remembered, add, read, written};
 
 /// A file that is found to be replaced so often while its lock is waited for is given up.
@@ -25,7 +25,9 @@ pub(crate) struct OriginMemory(pub(crate) PathBuf);
 impl OriginMemory {
     /// What it knows. A file that can't be read is no reason to fail: it makes things faster, not right.
     pub(crate) fn known(&self) -> Known {
-        let remembered = match File::open(&self.0).map(|file| contents(&file)) {
+        let remembered = match open_regular(OpenOptions::new().read(true), &self.0)
+            .map(|file| contents(&file))
+        {
             Ok(Ok(remembered)) => remembered,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Remembered::new(),
             Ok(Err(error)) | Err(error) => {
@@ -59,8 +61,8 @@ impl OriginMemory {
         name.push(".new");
         let new = path.with_file_name(name);
         // The lock's owner alone writes it; what is there was left by a run that was killed.
-        let mut file =
-            owned(OpenOptions::new().write(true).create(true).truncate(true)).open(&new)?;
+        let mut options = OpenOptions::new();
+        let mut file = open_regular(owned(options.write(true).create(true).truncate(true)), &new)?;
         file.write_all(written(&remembered).as_bytes())?;
         file.sync_data()?;
         fs::rename(&new, path)
@@ -72,7 +74,7 @@ fn locked(path: &Path) -> io::Result<File> {
     for _ in 0..ATTEMPTS {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
-        let file = owned(options).open(path)?;
+        let file = open_regular(owned(options), path)?;
         // A file system without locks can't tell.
         let _ = file.lock();
         // Until the lock was had, the other run may have put another file there.
@@ -89,14 +91,14 @@ fn contents(file: &File) -> io::Result<Remembered> {
     Ok(read(&bytes, now()))
 }
 
-/// For its owner alone, and through no symbolic link.
+/// For its owner alone.
 fn owned(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    not_followed(options)
+    options
 }
 
 /// Time since 1970.

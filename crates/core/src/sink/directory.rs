@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind as IoKind;
 use std::path::PathBuf;
 
+use super::files::{IRREGULAR, is_irregular};
 use super::names::{SeenNames, link_out_of};
 use super::part::PartFile;
 use super::space::space_at;
@@ -80,10 +81,7 @@ impl DirectorySink {
         }
         match fs::metadata(&output.target) {
             Ok(found) if !found.is_file() => {
-                let message = format!(
-                    "{}: something that is no regular file has this name",
-                    output.target.display()
-                );
+                let message = format!("{}: {IRREGULAR}", output.target.display());
                 return Err(Error::new(ErrorKind::Exists, message));
             }
             Ok(found) => {
@@ -94,6 +92,12 @@ impl DirectorySink {
             }
             Err(error) if error.kind() == IoKind::NotFound => {}
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),
+        }
+        for path in [&output.part, &output.state] {
+            if is_irregular(path) {
+                let message = format!("{}: {IRREGULAR}", path.display());
+                return Err(Error::new(ErrorKind::Exists, message));
+            }
         }
         let Ok(part) = fs::metadata(&output.part) else { return Ok(Opened::Fresh) };
         if !self.options.overwrite && !output.state.exists() && output.is_foreign() {
@@ -115,8 +119,10 @@ impl Sink for DirectorySink {
         let target = self.directory.join(&spec.name);
         let mut output = PartFile::new(target, spec, self.options);
         let opened = self.look(spec, &output).unwrap_or_else(|error| Opened::Failed(error.into()));
-        if let Opened::Part(part) = &opened {
-            output.go_on_with(part.clone());
+        match &opened {
+            Opened::Part(part) => output.go_on_with(part.clone()),
+            Opened::Existing(_) => output.replaces = true,
+            _ => {}
         }
         (opened, Box::new(output))
     }

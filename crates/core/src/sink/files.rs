@@ -1,7 +1,7 @@
 //! What the standard library lacks for files in transfer.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// `path` with `suffix`, shortened where the name would be longer than file systems allow; what
@@ -17,28 +17,71 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(format!("{}~{}{suffix}", &name[..keep], &hash[..16]))
 }
 
-/// Opens no symbolic link: one that was put where a part goes would lead the bytes elsewhere.
+/// Opens a regular file and nothing else. A symbolic link that was put where a part goes would lead the
+/// bytes elsewhere, and a pipe would wait for somebody at its other end.
+pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let opened = at_once(options).open(path);
+    let is_regular = match &opened {
+        Ok(file) => file.metadata()?.is_file(),
+        // The system refuses some others by itself, in words of its own.
+        Err(_) => !is_irregular(path),
+    };
+    if is_regular { opened } else { Err(io::Error::other(IRREGULAR)) }
+}
+
+/// What is wrong with a path that [`is_irregular`], and what to do.
+pub(super) const IRREGULAR: &str =
+    "something that is no regular file has this name; remove it or choose another name";
+
+/// Whether something is at `path` that is no regular file.
+pub(super) fn is_irregular(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// The bytes of the regular file at `path`.
+pub(crate) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(OpenOptions::new().read(true), path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Follows no link and waits for nobody.
 #[cfg(unix)]
-pub(crate) fn not_followed(options: &mut OpenOptions) -> &mut OpenOptions {
+fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
+    use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
-    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
 }
 
 #[cfg(not(unix))]
-pub(crate) fn not_followed(options: &mut OpenOptions) -> &mut OpenOptions {
+fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
     options
+}
+
+/// The file at `path`, for this run alone as long as it is open; `None` while another run has it.
+pub(super) fn claim(options: &mut OpenOptions, path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file = open_regular(options, path)?;
+        if !lock(&file) {
+            return Ok(None);
+        }
+        // Until the lock was had, the other run may have ended and removed the file.
+        if is_at(&file, path) {
+            return Ok(Some(file));
+        }
+    }
 }
 
 /// Whether no other run holds `file`. The lock ends with the file. A file system without locks can't
 /// tell.
 #[cfg(unix)]
-pub(super) fn lock(file: &File) -> bool {
+fn lock(file: &File) -> bool {
     !matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock))
 }
 
 /// Locks bind readers of the same process there, and the digest is read by one.
 #[cfg(not(unix))]
-pub(super) fn lock(_file: &File) -> bool {
+fn lock(_file: &File) -> bool {
     true
 }
 
@@ -70,7 +113,7 @@ pub(super) fn write_all_at(file: &File, mut offset: u64, mut data: &[u8]) -> io:
     while !data.is_empty() {
         let written = file.seek_write(data, offset)?;
         if written == 0 {
-            return Err(IoKind::WriteZero.into());
+            return Err(io::ErrorKind::WriteZero.into());
         }
         offset += written as u64;
         data = &data[written..];

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use pelton_algos::ranges::ByteRange;
 
 use super::directory::{Allocation, DirectoryOptions};
-use super::files::{beside, is_at, lock, not_followed, reserve, write_all_at};
+use super::files::{beside, claim, is_at, open_regular, reserve, write_all_at};
 use super::hashing::Hashing;
 use super::{Damage, Output, checksum_failure, io_failure};
 use crate::catalog::{Digest, FileSpec, Pieces};
@@ -17,6 +17,9 @@ use crate::digest::{Hasher, hash_file};
 use crate::engine::Resumable;
 use crate::journal::{self, Journal};
 use crate::{Error, ErrorKind, Result};
+
+/// What becomes of a file with wrong bytes.
+const NOT_KEPT: &str = "the file is not kept";
 
 #[derive(Debug)]
 pub(super) struct PartFile {
@@ -34,6 +37,10 @@ pub(super) struct PartFile {
     options: DirectoryOptions,
     /// Opened with the first byte: a file that fails before leaves nothing behind.
     file: Option<File>,
+    /// The state, locked as long as the part is this run's.
+    lock: Option<File>,
+    /// The file that has the name was looked at, and is to be replaced if it is another one.
+    pub(super) replaces: bool,
     /// What an earlier run left of it.
     continues: Option<Resumable>,
     journal: Journaling,
@@ -65,6 +72,8 @@ impl PartFile {
             hashing: None,
             options,
             file: None,
+            lock: None,
+            replaces: false,
             continues: None,
             journal: Journaling::Silent,
         };
@@ -87,58 +96,76 @@ impl PartFile {
     }
 
     /// Opens the part for this run alone.
-    fn take_over(&self) -> Result<File> {
-        let file = self.open_locked()?;
+    fn take_over(&mut self) -> Result<File> {
+        // The state is there before the part and goes after it: who has it locked, has both.
+        let mut options = OpenOptions::new();
+        let locked = claim(options.write(true).create(true).truncate(false), &self.state);
+        let Some(lock) = locked.map_err(|error| io_failure(&self.state, "can't be made", error))?
+        else {
+            let part = self.part.display();
+            let message = format!("{part}: another run is writing it; wait for its end");
+            return Err(Error::new(ErrorKind::FileIo, message));
+        };
+        let opened = self.open_locked();
+        match &opened {
+            Ok(_) => self.lock = Some(lock),
+            Err(_) => self.forget_without_part(),
+        }
+        opened
+    }
+
+    /// Opens the part, which is as it was found or gone: another run may have ended meanwhile.
+    fn open_locked(&self) -> Result<File> {
+        if !self.replaces && self.target.exists() {
+            let target = self.target.display();
+            let message =
+                format!("{target}: another run has just finished it; run the command again");
+            return Err(Error::new(ErrorKind::FileIo, message));
+        }
         let failed = |error| io_failure(&self.part, "can't be made", error);
+        let mut options = OpenOptions::new();
+        options.write(true).create(self.continues.is_none()).truncate(false);
         let Some(expected) = &self.continues else {
+            let file = open_regular(&mut options, &self.part).map_err(failed)?;
             // What an earlier run knew is not true of the part that begins here.
-            journal::clear(&self.state).map_err(failed)?;
-            file.set_len(0).map_err(failed)?;
+            journal::clear(&self.state).and_then(|()| file.set_len(0)).map_err(failed)?;
             return Ok(file);
         };
-        let length = file.metadata().map_err(failed)?.len();
-        if journal::load(&self.state, &self.url, length).as_ref() != Some(expected) {
+        let file = match open_regular(&mut options, &self.part) {
+            Err(error) if error.kind() == IoKind::NotFound => None,
+            opened => Some(opened.map_err(failed)?),
+        };
+        let is_as_found = |file: &File| {
+            let length = file.metadata().map_or(0, |found| found.len());
+            journal::load(&self.state, &self.url, length).as_ref() == Some(expected)
+        };
+        file.filter(is_as_found).ok_or_else(|| {
             let part = self.part.display();
             let message = format!("{part}: another run has changed it; run the command again");
-            return Err(Error::new(ErrorKind::CannotResume, message));
-        }
-        Ok(file)
+            Error::new(ErrorKind::CannotResume, message)
+        })
     }
 
     /// The file has its name: what is said of a part that is gone is of a run that was killed just then.
     pub(super) fn forget_finished(&self) {
-        if !self.part.exists() {
+        if let Ok(Some(_lock)) = claim(OpenOptions::new().write(true), &self.state) {
+            self.forget_without_part();
+        }
+    }
+
+    /// Removes the state, which is locked, if there is no part.
+    fn forget_without_part(&self) {
+        if fs::symlink_metadata(&self.part).is_err() {
             let _ = fs::remove_file(&self.state);
         }
     }
 
-    /// Whether the part, which has no state, is no other run's that is just ending.
+    /// Whether the part, which had no state, is another program's. That of another run has none but when
+    /// it is just ending, and then it is gone by now.
     pub(super) fn is_foreign(&self) -> bool {
-        let opened = not_followed(OpenOptions::new().write(true)).open(&self.part);
-        opened.map_or_else(|error| error.kind() != IoKind::NotFound, |file| lock(&file))
-    }
-
-    fn open_locked(&self) -> Result<File> {
-        // Before the part, so that no other run ever sees that without its state; with what it
-        // holds, which may be the other's.
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        let state = not_followed(&mut options).open(&self.state);
-        state.map_err(|error| io_failure(&self.part, "can't be made", error))?;
-        loop {
-            let mut options = OpenOptions::new();
-            options.write(true).create(self.continues.is_none()).truncate(false);
-            let opened = not_followed(&mut options).open(&self.part);
-            let file = opened.map_err(|error| io_failure(&self.part, "can't be made", error))?;
-            if !lock(&file) {
-                let part = self.part.display();
-                let message = format!("{part}: another run is writing it; wait for its end");
-                return Err(Error::new(ErrorKind::FileIo, message));
-            }
-            // Until the lock was had, the other run may have given the file its final name.
-            if is_at(&file, &self.part) {
-                return Ok(file);
-            }
+        match open_regular(OpenOptions::new().write(true), &self.part) {
+            Ok(file) => !self.state.exists() && is_at(&file, &self.part),
+            Err(error) => error.kind() != IoKind::NotFound,
         }
     }
 
@@ -185,11 +212,13 @@ impl PartFile {
         let is_right = actual.is_none() && self.hashing.is_some();
         let ranges = if is_right { Vec::new() } else { self.wrong_pieces(&self.part)? };
         let failure = match (&actual, self.promised()) {
-            (Some(actual), Some(expected)) => checksum_failure(&self.url, expected, actual),
+            (Some(actual), Some(expected)) => {
+                checksum_failure(&self.url, expected, actual, NOT_KEPT)
+            }
             _ if ranges.is_empty() => return Ok(None),
             _ => {
                 let message = format!(
-                    "{}: {} of its pieces have other digests than they should; the file is not kept",
+                    "{}: {} of its pieces have other digests than they should; {NOT_KEPT}",
                     self.url,
                     ranges.len()
                 );
@@ -309,12 +338,11 @@ impl Output for PartFile {
     fn restart(&mut self) -> Result<()> {
         (self.journal, self.continues, self.expected) = (Journaling::Silent, None, None);
         self.begin_hashing();
+        // What is not opened yet is emptied then, and until then it may be another run's.
+        let Some(file) = &self.file else { return Ok(()) };
         journal::clear(&self.state)
             .map_err(|error| io_failure(&self.state, "can't be emptied", error))?;
-        if let Some(file) = &self.file {
-            file.set_len(0).map_err(|error| io_failure(&self.part, "can't be emptied", error))?;
-        }
-        Ok(())
+        file.set_len(0).map_err(|error| io_failure(&self.part, "can't be emptied", error))
     }
 
     fn verify_existing(&self) -> Result<bool> {
@@ -345,7 +373,9 @@ impl Output for PartFile {
             }
             // With more space a rerun can finish it.
             Err(error) if error.kind() == ErrorKind::DiskFull => {}
-            Err(_) => self.remove(),
+            Err(_) if self.file.is_some() => self.remove(),
+            // It is another run's.
+            Err(_) => {}
         }
         finished
     }

@@ -143,7 +143,12 @@ impl Output for StreamOutput {
         if actual == expected {
             Ok(())
         } else {
-            Err(checksum_failure(&self.url, &expected, &actual))
+            Err(checksum_failure(
+                &self.url,
+                &expected,
+                &actual,
+                "its bytes have been passed on already",
+            ))
         }
     }
 

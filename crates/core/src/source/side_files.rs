@@ -9,9 +9,9 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::{Reader, SIZE_REQUESTS};
-use crate::catalog::{Digest, DigestAlgorithm, FileSpec, Walked, checksums};
+use crate::catalog::{Digest, DigestAlgorithm, FileSpec, ListingPage, Walked, checksums};
 use crate::connection::{GetRequest, shown};
-use crate::{ErrorKind, Result, fetch};
+use crate::{Error, ErrorKind, Result, fetch};
 
 /// The list of a directory's digests, by the name that most publishers give it.
 const SUMS: &str = "SHA256SUMS";
@@ -19,8 +19,9 @@ const SUMS: &str = "SHA256SUMS";
 const SUFFIX: &str = ".sha256";
 
 impl Reader<'_> {
-    /// Gives the files of which nothing else tells the digest those that lie beside them. A list that is
-    /// there and can't be read is a failure of the run, which leaves the files alone.
+    /// Gives the files of which nothing else tells the digest those that lie beside them. What is there
+    /// and holds no digests is told, and the files go on without it. What the server fails to give is a
+    /// failure of the run, which leaves the files alone.
     pub(super) async fn read_side_files(&self, found: &mut Walked) {
         let wanting = found.files.iter().filter(|file| !file.is_verifiable());
         // The list of a directory is asked for as the first of its files is.
@@ -30,12 +31,13 @@ impl Reader<'_> {
                 lists.entry(url).or_insert(file);
             }
         }
+        let lists = self.side_files(lists).await;
+        let mut answers = Answers::default();
         let mut digests = HashMap::new();
-        for (url, list) in self.side_files(lists).await {
-            match list.and_then(|list| entries(&url, list.as_deref().unwrap_or_default())) {
-                Ok(entries) => digests.extend(entries),
-                Err(error) => found.failed.push((url, error)),
-            }
+        for (url, text) in answers.texts(lists) {
+            let (known, unusable) = entries(&url, &text);
+            digests.extend(known);
+            answers.warnings.extend(unusable.map(|reason| (url, reason)));
         }
         let listed: HashSet<&Url> = found.files.iter().map(|file| &file.url).collect();
         // A listing shows whether there is one.
@@ -44,43 +46,104 @@ impl Reader<'_> {
         let wanting = wanting.filter(|file| !digests.contains_key(&path(&file.url)));
         let of_one_file = wanting.filter_map(|file| Some((of_one(&file.url)?, file)));
         let of_one_file = of_one_file.filter(|(url, _)| may_exist(url));
-        let mut texts = HashMap::new();
-        for (url, text) in self.side_files(of_one_file).await {
-            match text {
-                Ok(text) => drop(texts.insert(url, text.unwrap_or_default())),
-                Err(error) => found.failed.push((url, error)),
+        let of_one_file = self.side_files(of_one_file).await;
+        let mut alone = HashMap::new();
+        for (url, text) in answers.texts(of_one_file) {
+            if let Some(digest) = first_digest(&text) {
+                alone.insert(url, digest);
+            } else {
+                let reason = format!("{}: it holds no SHA-256 digest", shown(&url));
+                answers.warnings.push((url, reason));
             }
         }
         for file in found.files.iter_mut().filter(|file| !file.is_verifiable()) {
-            let alone = || first_digest(texts.get(&of_one(&file.url)?)?);
+            let alone = || alone.get(&of_one(&file.url)?).cloned();
             file.digest = digests.get(&path(&file.url)).cloned().or_else(alone);
         }
+        answers.tell(found);
     }
 
-    /// The texts at these URLs, each asked for as its file is; `None` for one that is not there.
+    /// What is at these URLs, each asked for as its file is.
     async fn side_files(
         &self,
         urls: impl IntoIterator<Item = (Url, &FileSpec)>,
-    ) -> Vec<(Url, Result<Option<String>>)> {
+    ) -> Vec<(Url, Result<SideFile>)> {
         let jitter = RefCell::new(Jitter::new(0));
         let asked = urls.into_iter().map(async |(url, file)| {
             let mut request = GetRequest::new(url.clone());
             request.home = Some(file.url.clone());
             request.headers = fetch::headers(file);
-            let text = match self.page(request, &jitter).await {
-                // Some servers have a page for people in the place of every missing file.
-                Ok(page) if page.content_type.as_deref().is_some_and(|t| t.contains("html")) => {
-                    Ok(None)
-                }
-                Ok(page) => Ok(Some(String::from_utf8_lossy(&page.body).into_owned())),
+            let answer = match self.page(request, &jitter).await {
+                Ok(page) => Ok(SideFile::of(&page)),
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Auth) => {
-                    Ok(None)
+                    Ok(SideFile::Missing)
                 }
                 Err(error) => Err(error),
             };
-            (url, text)
+            (url, answer)
         });
         futures_util::stream::iter(asked).buffered(SIZE_REQUESTS).collect().await
+    }
+}
+
+/// What is where digests may lie.
+#[derive(Debug, PartialEq, Eq)]
+enum SideFile {
+    Missing,
+    /// Some servers have a page for people in the place of every missing file.
+    PageForPeople,
+    Text(String),
+}
+
+impl SideFile {
+    fn of(page: &ListingPage) -> Self {
+        let says_so =
+            page.content_type.as_ref().is_some_and(|t| t.to_ascii_lowercase().contains("html"));
+        let text = String::from_utf8_lossy(&page.body);
+        if says_so || text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+            return Self::PageForPeople;
+        }
+        Self::Text(text.into_owned())
+    }
+}
+
+/// What was answered in the place of digests.
+#[derive(Debug, Default)]
+struct Answers {
+    warnings: Vec<(Url, String)>,
+    failed: Vec<(Url, Error)>,
+    pages: Vec<Url>,
+}
+
+impl Answers {
+    /// Those that may hold digests. The others are kept.
+    fn texts(&mut self, answers: Vec<(Url, Result<SideFile>)>) -> Vec<(Url, String)> {
+        let mut texts = Vec::new();
+        for (url, answer) in answers {
+            match answer {
+                Ok(SideFile::Text(text)) => texts.push((url, text)),
+                Ok(SideFile::PageForPeople) => self.pages.push(url),
+                Ok(SideFile::Missing) => {}
+                Err(error) => self.failed.push((url, error)),
+            }
+        }
+        texts
+    }
+
+    /// Says what was of no use. A server with a page for everything has one for each file: that is said
+    /// once.
+    fn tell(mut self, found: &mut Walked) {
+        let others = self.pages.len().saturating_sub(1);
+        if let Some(first) = self.pages.into_iter().next() {
+            let others = if others > 0 { format!(" (as at {others} more)") } else { String::new() };
+            let reason = format!(
+                "{}: a page for people and no list of digests{others}: what it is to hold is not checked",
+                shown(&first)
+            );
+            self.warnings.push((first, reason));
+        }
+        found.warnings.append(&mut self.warnings);
+        found.failed.append(&mut self.failed);
     }
 }
 
@@ -103,11 +166,22 @@ fn path(url: &Url) -> (String, Vec<u8>) {
 
 type Known = ((String, Vec<u8>), Digest);
 
-/// The digests of the list at `url` by the paths of their files.
-fn entries(url: &Url, list: &str) -> Result<Vec<Known>> {
+/// The digests of the list at `url` by the paths of their files, and what of it is of no use.
+fn entries(url: &Url, list: &str) -> (Vec<Known>, Option<String>) {
     let directory = url.join(".").unwrap_or_else(|_| url.clone());
-    let files = checksums::parse(list, &directory).map_err(|error| error.prefixed(&shown(url)))?;
-    Ok(files.into_iter().filter_map(|file| Some((path(&file.url), file.digest?))).collect())
+    let (mut known, mut mistakes) = (Vec::new(), Vec::new());
+    for entry in checksums::entries(list, &directory) {
+        match entry {
+            Ok(file) => known.extend(file.digest.map(|digest| (path(&file.url), digest))),
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
+    let unusable = mistakes.first().map(|first| {
+        let lines = mistakes.len();
+        let none = if known.is_empty() { "no usable digest" } else { "not all of it is usable" };
+        format!("{}: {none}: {lines} of its lines can't be read, first {first}", shown(url))
+    });
+    (known, unusable)
 }
 
 /// The digest in a file of one: as `sha256sum` writes it, or its digits alone.
@@ -136,10 +210,45 @@ mod tests {
     #[test]
     fn entries_are_found_however_urls_are_written() {
         let list = url("http://h/d/SHA256SUMS");
-        let found = entries(&list, &format!("{HEX}  sub/a b")).unwrap();
+        let (found, unusable) = entries(&list, &format!("{HEX}  sub/a b"));
         assert_eq!(found[0].0, path(&url("http://h/d/sub/%61%20b")));
-        let error = entries(&list, "nonsense").unwrap_err();
-        assert!(error.to_string().starts_with("http://h/d/SHA256SUMS: line 1:"), "{error}");
+        assert_eq!(unusable, None);
+    }
+
+    #[test]
+    fn of_a_list_with_mistakes_the_rest_counts_and_they_are_told() {
+        let list = url("http://h/d/SHA256SUMS");
+        let signed = format!("-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n{HEX}  a\n");
+        let (found, unusable) = entries(&list, &signed);
+        assert_eq!(found.len(), 1);
+        let told = unusable.unwrap();
+        assert!(told.starts_with("http://h/d/SHA256SUMS: not all of it is usable: 2 of"), "{told}");
+        let (found, unusable) = entries(&list, "nonsense");
+        assert!(found.is_empty());
+        let told = unusable.unwrap();
+        assert!(told.contains("no usable digest") && told.contains("line 1: "), "{told}");
+    }
+
+    #[test]
+    fn pages_for_people_are_told_by_their_type_or_their_text() {
+        for (content_type, body, is_page) in [
+            (Some("text/html; charset=utf-8"), HEX, true),
+            (Some("Text/HTML"), HEX, true),
+            (Some("application/xhtml+xml"), HEX, true),
+            (Some("text/plain"), "\u{feff} \n<!DOCTYPE html>", true),
+            (None, "<html>", true),
+            (Some("text/plain"), HEX, false),
+            (None, HEX, false),
+            (None, "", false),
+        ] {
+            let page = ListingPage {
+                url: url("http://h/SHA256SUMS"),
+                content_type: content_type.map(str::to_owned),
+                body: body.to_owned().into(),
+            };
+            let read = SideFile::of(&page);
+            assert_eq!(read == SideFile::PageForPeople, is_page, "{content_type:?} {body}");
+        }
     }
 
     #[test]

@@ -352,3 +352,24 @@ fn listings_with_nothing_to_fetch_say_so() {
     let report = run(client().download(urls).walk(txt).into_dir(out.path()));
     assert!(report.is_complete(), "one of the listings has a match");
 }
+
+#[test]
+fn a_server_that_asks_for_too_long_a_wait_is_left_alone() {
+    // A day by the answer's own clock, which is years behind; and more seconds than a number holds.
+    for (date, wait) in [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", "Mon, 07 Nov 1994 08:49:37 GMT"),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", "99999999999999999999"),
+    ] {
+        let server = Scripted::start(move |_| {
+            let reply = Reply::status("503 Service Unavailable").field("Content-Length", 0);
+            reply.field("Date", date).field("Retry-After", wait)
+        })
+        .unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let report = run(client().download([server.url("/f")]).into_dir(out.path()));
+        assert_eq!(report.summary.exit_code, ErrorKind::Overloaded.exit_code());
+        let message = &file(&report, "f").error.as_ref().unwrap().message;
+        assert!(message.contains("the server asks for too long a wait"), "{message}");
+        assert_eq!(server.requests().len(), 1, "{wait}");
+    }
+}

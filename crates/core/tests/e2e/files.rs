@@ -310,3 +310,104 @@ fn a_full_disk_that_gets_space() {
         assert_holds(disk.0.path(), &files, by_last_part);
     }
 }
+
+#[test]
+fn space_that_can_not_be_reserved_is_told_by_the_size_of_the_file() {
+    let Some(disk) = Tmpfs::mount("1m") else { return };
+    let large = VirtualFile::new("/large", 3_000_000, 2);
+    let origin =
+        Origin::start(OriginConfig { files: vec![large], ..OriginConfig::default() }).unwrap();
+    let patient = EngineConfig { disk_patience: Duration::from_secs(60), ..engine() };
+    let client = builder().engine(patient).build().unwrap();
+    let download = client.download([origin.url("/large")]).allocation(Allocation::Reserve);
+    let mut job = download.into_dir(disk.0.path()).start().unwrap();
+    let mut events = job.events();
+    let waiting = loop {
+        match events.blocking_next().unwrap() {
+            RunEvent::Waiting(waiting) => break waiting,
+            RunEvent::Summary(summary) => panic!("{summary:?}"),
+            _ => {}
+        }
+    };
+    assert_eq!(waiting.bytes_needed, 3_000_000, "{}", waiting.reason);
+    job.cancel();
+    report_of(job).unwrap();
+}
+
+/// Puts something at `path` that is no regular file.
+#[cfg(unix)]
+type Irregular = (&'static str, fn(&Path));
+
+#[cfg(unix)]
+const IRREGULAR: [Irregular; 4] = [
+    ("a pipe", |path| {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }),
+    ("a directory", |path| fs::create_dir(path).unwrap()),
+    ("a socket", |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap())),
+    ("a link", |path| std::os::unix::fs::symlink("victim", path).unwrap()),
+];
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_holds_up_its_own_file_alone() {
+    let files = [VirtualFile::new("/f", 50_000, 1), VirtualFile::new("/g", 50_000, 2)];
+    let origin =
+        Origin::start(OriginConfig { files: files.to_vec(), ..OriginConfig::default() }).unwrap();
+    for (what, put) in IRREGULAR {
+        for name in ["f.part", "f.part.state"] {
+            for client in [client(), overwriting()] {
+                let out = tempfile::tempdir().unwrap();
+                fs::write(out.path().join("victim"), "untouched").unwrap();
+                put(&out.path().join(name));
+                let urls = files.iter().map(|file| origin.url(&file.path));
+                let report = run(client.download(urls).into_dir(out.path()));
+                let error = file(&report, "f").error.clone().unwrap();
+                assert_eq!(error.kind, "exists", "{what} {name}: {}", error.message);
+                let said = format!("{name}: something that is no regular file has this name");
+                assert!(error.message.contains(&said), "{what}: {}", error.message);
+                assert!(file(&report, "g").ok, "{what} {name}");
+                assert_eq!(fs::read(out.path().join("victim")).unwrap(), b"untouched");
+            }
+        }
+    }
+}
+
+/// After a run has looked.
+#[cfg(unix)]
+#[test]
+fn what_comes_to_be_no_regular_file_is_not_written_to() {
+    use pelton_core::sink::{DirectoryOptions, DirectorySink, Sink};
+    for (what, put) in IRREGULAR {
+        for name in ["f.part", "f.part.state"] {
+            let out = tempfile::tempdir().unwrap();
+            fs::write(out.path().join("victim"), "untouched").unwrap();
+            let spec = FileSpec::from_url("http://h/f".parse().unwrap()).unwrap();
+            let mut sink = DirectorySink::new(out.path(), DirectoryOptions::default());
+            let (_, mut output) = sink.open(&spec);
+            put(&out.path().join(name));
+            let error = output.write_at(0, b"bytes").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::FileIo, "{what} {name}: {error}");
+            let message = error.message();
+            assert!(message.contains("something that is no regular file"), "{what}: {message}");
+            assert_eq!(fs::read(out.path().join("victim")).unwrap(), b"untouched");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_in_a_circle_are_named_with_what_to_do() {
+    let origin = start();
+    let out = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("f", out.path().join("f")).unwrap();
+    std::os::unix::fs::symlink("around", out.path().join("around")).unwrap();
+    for directory in [out.path().to_owned(), out.path().join("around/below")] {
+        let report = run(client().download([origin.url("/f")]).into_dir(&directory));
+        let error = file(&report, "f").error.clone().unwrap();
+        assert_eq!(error.kind, "file_io", "{}", error.message);
+        let advice = "symbolic links lead in a circle there; remove one of them";
+        assert!(error.message.contains(advice), "{}", error.message);
+    }
+}

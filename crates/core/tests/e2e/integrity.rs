@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use pelton_core::catalog::{Digest, DigestAlgorithm, FileSpec, Pieces, parse_list};
 use pelton_core::digest::Hasher;
 use pelton_core::engine::EngineConfig;
-use pelton_core::{Client, ErrorKind, RunEvent};
+use pelton_core::{Client, ErrorKind, Report, RunEvent};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
 
@@ -286,21 +286,80 @@ fn digests_beside_files_count_with_verify() {
     }
 }
 
-#[test]
-fn a_list_of_digests_that_cannot_be_read_is_told() {
+/// Downloads `/f` with `--verify` from a server that answers with `beside` where digests may lie.
+fn run_beside(beside: impl Fn(&str) -> Reply + Send + Sync + 'static) -> (Report, Vec<RunEvent>) {
     let bytes = bytes();
     let server = Scripted::start(move |request| match request.target() {
         "/f" => answer(request, &bytes, &[]),
-        "/SHA256SUMS" => Reply::status("200 OK").field("Content-Length", 4).body("oops"),
-        _ => Reply::status("404 Not Found").field("Content-Length", 0),
+        other => beside(other),
     })
     .unwrap();
     let out = tempfile::tempdir().unwrap();
-    let report = run(verifying().download([server.url("/f")]).into_dir(out.path()));
+    run_with_events(verifying().download([server.url("/f")]).into_dir(out.path()))
+}
+
+fn warnings(events: &[RunEvent]) -> Vec<&str> {
+    let reasons = events.iter().filter_map(|event| match event {
+        RunEvent::Warning(warning) => Some(warning.reason.as_str()),
+        _ => None,
+    });
+    reasons.collect()
+}
+
+#[test]
+fn what_is_no_list_of_digests_is_told_and_the_file_is_judged_without_it() {
+    const PAGE: &str = "<!doctype html><title>Welcome</title>";
+    for (content_type, body, told) in [
+        ("text/html", PAGE, "/SHA256SUMS: a page for people and no list of digests (as at 1 more)"),
+        (
+            "text/plain",
+            PAGE,
+            "/SHA256SUMS: a page for people and no list of digests (as at 1 more)",
+        ),
+        ("text/plain", "oops", "/SHA256SUMS: no usable digest"),
+    ] {
+        let (report, events) = run_beside(move |_| {
+            let reply = Reply::status("200 OK").field("Content-Type", content_type);
+            reply.field("Content-Length", body.len()).body(body)
+        });
+        assert!(report.is_complete(), "{:?}", report.files);
+        assert_eq!(report.files.len(), 1, "the file and no other: {:?}", report.files);
+        assert_eq!(file(&report, "f").digest, None);
+        let warnings = warnings(&events);
+        assert!(warnings[0].contains(told), "{warnings:?}");
+    }
+}
+
+#[test]
+fn a_page_in_the_place_of_the_list_does_not_hide_what_lies_beside_the_file() {
+    for right in [true, false] {
+        let (report, events) = run_beside(move |target| {
+            let reply = Reply::status("200 OK");
+            if target == "/SHA256SUMS" {
+                return reply
+                    .field("Content-Type", "text/html")
+                    .field("Content-Length", 3)
+                    .body("<p>");
+            }
+            let hex = if right { hex(&sha256()) } else { "0".repeat(64) };
+            reply.field("Content-Length", hex.len()).body(hex)
+        });
+        assert_eq!(report.is_complete(), right, "{:?}", report.files);
+        assert_eq!(report.files.len(), 1);
+        assert_eq!(warnings(&events).len(), 1);
+    }
+}
+
+#[test]
+fn a_list_of_digests_that_the_server_fails_to_give_is_a_failure() {
+    let (report, _) = run_beside(|target| match target {
+        "/SHA256SUMS" => Reply::status("500 Internal Server Error").field("Content-Length", 0),
+        _ => Reply::status("404 Not Found").field("Content-Length", 0),
+    });
     assert!(file(&report, "f").ok, "the file is no worse");
-    assert_eq!(report.summary.exit_code, ErrorKind::Usage.exit_code());
+    assert_eq!(report.summary.exit_code, ErrorKind::ServerError.exit_code());
     let failed = report.files.iter().find(|file| !file.ok).unwrap();
-    assert_eq!(failed.url, server.url("/SHA256SUMS"));
+    assert!(failed.url.ends_with("/SHA256SUMS"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod http2;
 mod integrity;
 mod liars;
 mod limits;
+mod locks;
 mod matrix;
 mod memory;
 mod mirrors;

@@ -134,6 +134,8 @@ fn a_writer_takes_one_file_and_checks_its_digest() {
     spec.digest = Some(Digest::parse(&format!("sha-256={}", "0".repeat(64))).unwrap());
     let report = run(client().download([spec]).to_writer(Box::new(Shared::default())));
     assert_eq!(report.summary.exit_code, ErrorKind::Checksum.exit_code());
+    let message = &report.files[0].error.as_ref().unwrap().message;
+    assert!(message.contains("its bytes have been passed on already"), "{message}");
 }
 
 struct Broken;
