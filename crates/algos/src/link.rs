@@ -89,6 +89,8 @@ const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
 pub struct LinkEstimator {
     config: LinkConfig,
     rtt: WindowedMin,
+    /// The least time that a response took to begin.
+    response: Option<Duration>,
     bandwidth: WindowedMax,
     stream_window: Option<Bytes>,
     first: FirstRate,
@@ -136,6 +138,7 @@ impl LinkEstimator {
         Self {
             config,
             rtt: WindowedMin::default(),
+            response: None,
             bandwidth: WindowedMax::default(),
             stream_window: None,
             first: FirstRate::Silent,
@@ -149,6 +152,16 @@ impl LinkEstimator {
     pub fn on_rtt(&mut self, now: Timestamp, rtt: Duration) {
         // Below a microsecond a clock has not measured anything.
         self.rtt.push(now, rtt.max(Duration::from_micros(1)), self.config.memory * 3);
+    }
+
+    /// The head of a response came so long after its request.
+    pub fn on_response(&mut self, took: Duration) {
+        self.response = Some(self.response.map_or(took, |least| least.min(took)));
+    }
+
+    /// What the servers add to a round trip before a response begins: the least that was seen.
+    pub fn service(&self) -> Duration {
+        self.response.map_or(Duration::ZERO, |least| least.saturating_sub(self.rtt()))
     }
 
     /// `bytes` of bodies arrived over `streams` streams in transfer. Returns the goodput of a
@@ -372,6 +385,17 @@ mod tests {
             estimator.on_delivered(Timestamp::from_millis(from + i * 10), rate * step, streams);
         }
         from + seconds * 1000
+    }
+
+    #[test]
+    fn what_servers_take_is_what_is_left_of_the_promptest_response() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(30));
+        assert_eq!(link.service(), Duration::ZERO);
+        for took in [90, 80, 130] {
+            link.on_response(Duration::from_millis(took));
+        }
+        assert_eq!(link.service(), Duration::from_millis(50));
     }
 
     #[test]
