@@ -83,6 +83,9 @@ const MORE_STREAMS: f64 = 1.25;
 /// as after a loss.
 const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
 
+/// A request and the head of its response, as two full packets.
+const PACKETS: Bytes = Bytes(2 * 1_460);
+
 /// Builds a [`LinkEstimate`] from facts. `on_*` take a fact; [`estimate`](Self::estimate) is the
 /// present belief.
 #[derive(Debug, Clone)]
@@ -159,9 +162,12 @@ impl LinkEstimator {
         self.response = Some(self.response.map_or(took, |least| least.min(took)));
     }
 
-    /// What the servers add to a round trip before a response begins: the least that was seen.
+    /// What the servers add to a round trip before a response begins: the least that was seen, without
+    /// what the link takes for a packet each way.
     pub fn service(&self) -> Duration {
-        self.response.map_or(Duration::ZERO, |least| least.saturating_sub(self.rtt()))
+        let Some(least) = self.response else { return Duration::ZERO };
+        let bandwidth = self.seen_bandwidth().unwrap_or(self.bandwidth());
+        least.saturating_sub(self.rtt()).saturating_sub(PACKETS / bandwidth)
     }
 
     /// `bytes` of bodies arrived over `streams` streams in transfer. Returns the goodput of a
@@ -395,7 +401,8 @@ mod tests {
         for took in [90, 80, 130] {
             link.on_response(Duration::from_millis(took));
         }
-        assert_eq!(link.service(), Duration::from_millis(50));
+        let packets = Duration::from_micros(1_168);
+        assert_eq!(link.service(), Duration::from_millis(50) - packets, "at 20 Mbit/s");
     }
 
     #[test]
