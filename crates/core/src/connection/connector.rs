@@ -57,4 +57,18 @@ pub trait Connector: Send + Sync {
         host: &'a str,
         port: u16,
     ) -> Pin<Box<dyn Future<Output = Result<Connected>> + 'a>>;
+
+    /// The same with a receive buffer for `buffer` bytes from the first packet on: a limit on the rate
+    /// asks for it. By default the buffer is that of [`connect`](Self::connect).
+    ///
+    /// # Errors
+    /// Those of [`connect`](Self::connect).
+    fn connect_narrow<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+        _buffer: u32,
+    ) -> Pin<Box<dyn Future<Output = Result<Connected>> + 'a>> {
+        self.connect(host, port)
+    }
 }

@@ -201,7 +201,7 @@ impl Opener {
     /// Opens a byte stream to `origin`, or to the proxy that forwards.
     async fn reach(&self, origin: &Origin, route: &Route) -> Result<(Wire, Option<Duration>)> {
         let connected = match route {
-            Route::Direct => self.connector.connect(&origin.host, origin.port).await?,
+            Route::Direct => self.connect(&origin.host, origin.port).await?,
             Route::Http { host, port, .. } | Route::Socks5 { host, port, .. } => self
                 .connector
                 .connect(host, *port)
@@ -209,8 +209,7 @@ impl Opener {
                 .map_err(|error| error.prefixed(&format!("{origin}: proxy")))?,
         };
         let Connected { io, rtt } = connected;
-        let (telemetry, pace) = (Rc::clone(&self.telemetry), self.pace.clone());
-        let mut wire = Wire::new(io, rtt, origin.clone(), telemetry, pace);
+        let mut wire = Wire::new(io, rtt, origin.clone(), Rc::clone(&self.telemetry));
         match route {
             Route::Http { authorization, .. } if !self.is_forwarded(origin, route) => {
                 proxy::tunnel(&mut wire, origin, authorization.as_ref()).await?;
@@ -221,6 +220,20 @@ impl Opener {
             Route::Direct | Route::Http { .. } => {}
         }
         Ok((wire, rtt))
+    }
+
+    /// Opens a byte stream whose receive buffer a limit on the rate keeps small, where that holds
+    /// nothing up.
+    async fn connect(&self, host: &str, port: u16) -> Result<Connected> {
+        if let Some(buffer) = self.pace.buffer() {
+            let connected = self.connector.connect_narrow(host, port, buffer).await?;
+            self.pace.on_rtt(connected.rtt);
+            if self.pace.buffer() == Some(buffer) {
+                return Ok(connected);
+            }
+            // The path is longer than those before, or the limit another one: this buffer can't grow.
+        }
+        self.connector.connect(host, port).await
     }
 
     async fn over_tls(

@@ -13,8 +13,6 @@ use pelton_algos::ranges::StreamId;
 use pelton_algos::rate::{CommonRate, RateBudget, Reader, Turn};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
-use socket2::SockRef;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::origin::Origin;
@@ -23,8 +21,12 @@ use super::origin::Origin;
 const AHEAD: Duration = Duration::from_millis(100);
 /// Less than this makes packets small.
 const LEAST_WINDOW: u64 = 16 * 1024;
-/// From here on the kernel finds the window by itself: it is ahead of no limit that matters.
+/// From here on HTTP/2 finds the window by itself: it is ahead of no limit that matters.
 const WIDE: u64 = 4 * 1024 * 1024;
+/// A TCP connection that was opened with less than this never has a larger window (RFC 7323, section
+/// 2), and one that was not is promised as much. What it has then is the kernel's to find: it follows
+/// what is read.
+const UNSCALED: u32 = 64 * 1024;
 
 /// The limit of a client, which all of its runs share.
 pub(crate) struct ClientRate {
@@ -66,6 +68,8 @@ struct Shared {
     /// Its rate when it was looked at last.
     seen: Cell<Option<BitRate>>,
     budget: RefCell<RateBudget>,
+    /// Of all connections that were opened with a small buffer.
+    longest_rtt: Cell<Duration>,
     /// Origins by number.
     origins: RefCell<HashMap<Origin, u64>>,
     /// Streams that wait for their turn.
@@ -78,8 +82,8 @@ impl Pace {
         let run = above.runs.fetch_add(1, Ordering::Relaxed);
         let seen = Cell::new(above.common().rate());
         let budget = RefCell::new(RateBudget::new(run));
-        let (origins, wakers) = Default::default();
-        Self(Rc::new(Shared { above, run, seen, budget, origins, wakers }))
+        let (longest_rtt, origins, wakers) = Default::default();
+        Self(Rc::new(Shared { above, run, seen, budget, longest_rtt, origins, wakers }))
     }
 
     /// Other limits from now on: of all together, and of each origin.
@@ -122,14 +126,20 @@ impl Pace {
         (window < WIDE).then_some(window.max(LEAST_WINDOW))
     }
 
-    /// Keeps the receive buffer of `socket` to [`window`](Self::window). It stays so when the limit is
-    /// lifted, which ends the kernel's own search for the best size.
-    pub(super) fn narrow(&self, socket: &TcpStream, rtt: Option<Duration>) {
-        if let Some(window) = self.window(rtt) {
-            // The kernel grants twice as much, for its own bookkeeping. If it does not: the wire is
-            // ahead by more.
-            let _ = SockRef::from(socket).set_recv_buffer_size(window as usize);
-        }
+    /// The receive buffer that a TCP connection is to be opened with: a power of two, so that a path
+    /// that is a little longer wants no other. `None`: the kernel's.
+    ///
+    /// That of an open one stays as it is. Linux drops what comes beyond a buffer that was made smaller,
+    /// although it was promised, and the server waits for seconds until it sends that again.
+    pub(super) fn buffer(&self) -> Option<u32> {
+        let window = self.window(Some(self.0.longest_rtt.get()))?;
+        u32::try_from(window.next_power_of_two()).ok().filter(|buffer| *buffer < UNSCALED)
+    }
+
+    /// A connection came up, with this round-trip time.
+    pub(super) fn on_rtt(&self, rtt: Option<Duration>) {
+        let longest = self.0.longest_rtt.get();
+        self.0.longest_rtt.set(longest.max(rtt.unwrap_or_default()));
     }
 
     fn now(&self) -> Timestamp {

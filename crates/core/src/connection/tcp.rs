@@ -86,7 +86,7 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Opens TCP connections: resolves, races the addresses, sets `TCP_NODELAY` and keep-alive. The
-/// receive buffer is left to the kernel's autotuning.
+/// receive buffer is left to the kernel's autotuning, unless a limit on the rate wants a small one.
 #[derive(Debug, Clone)]
 pub struct TcpConnector {
     /// Where connections go elsewhere; the first match counts.
@@ -119,6 +119,21 @@ impl TcpConnector {
         }
     }
 
+    async fn open_in_time(&self, host: &str, port: u16, buffer: Option<u32>) -> Result<Connected> {
+        let (host, port) = self.target(host, port);
+        match tokio::time::timeout(self.connect_timeout, self.open(host, port, buffer)).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::new(
+                ErrorKind::Timeout,
+                format!(
+                    "{}: no connection within {} s",
+                    host_and_port(host, port),
+                    self.connect_timeout.as_secs_f64()
+                ),
+            )),
+        }
+    }
+
     async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>> {
         let unresolved = || {
             Error::new(
@@ -143,19 +158,20 @@ impl TcpConnector {
         Ok(addresses)
     }
 
-    async fn open(&self, host: &str, port: u16) -> Result<Connected> {
+    async fn open(&self, host: &str, port: u16, buffer: Option<u32>) -> Result<Connected> {
         let addresses = self.resolve(host, port).await?;
-        let (stream, took) = race(addresses, connect).await.map_err(|error| {
-            let failure = format!(
-                "{}: cannot connect; check host, port and network",
-                host_and_port(host, port)
-            );
-            let failure = Error::new(ErrorKind::Connect, failure);
-            match error {
-                Some(cause) => failure.with_source(cause),
-                None => failure,
-            }
-        })?;
+        let (stream, took) =
+            race(addresses, |address| connect(address, buffer)).await.map_err(|error| {
+                let failure = format!(
+                    "{}: cannot connect; check host, port and network",
+                    host_and_port(host, port)
+                );
+                let failure = Error::new(ErrorKind::Connect, failure);
+                match error {
+                    Some(cause) => failure.with_source(cause),
+                    None => failure,
+                }
+            })?;
         let io = TcpIo(stream);
         let rtt = io.min_rtt().unwrap_or(took);
         Ok(Connected { io: Box::new(io), rtt: Some(rtt) })
@@ -168,26 +184,26 @@ impl Connector for TcpConnector {
         host: &'a str,
         port: u16,
     ) -> Pin<Box<dyn Future<Output = Result<Connected>> + 'a>> {
-        let (host, port) = self.target(host, port);
-        Box::pin(async move {
-            match tokio::time::timeout(self.connect_timeout, self.open(host, port)).await {
-                Ok(result) => result,
-                Err(_) => Err(Error::new(
-                    ErrorKind::Timeout,
-                    format!(
-                        "{}: no connection within {} s",
-                        host_and_port(host, port),
-                        self.connect_timeout.as_secs_f64()
-                    ),
-                )),
-            }
-        })
+        Box::pin(self.open_in_time(host, port, None))
+    }
+
+    fn connect_narrow<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+        buffer: u32,
+    ) -> Pin<Box<dyn Future<Output = Result<Connected>> + 'a>> {
+        Box::pin(self.open_in_time(host, port, Some(buffer)))
     }
 }
 
 /// Connects to one address and tells how long the handshake took: one round trip.
-async fn connect(address: SocketAddr) -> io::Result<(TcpStream, Duration)> {
+async fn connect(address: SocketAddr, buffer: Option<u32>) -> io::Result<(TcpStream, Duration)> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    if let Some(buffer) = buffer {
+        // Linux grants twice as much, for its own bookkeeping.
+        socket.set_recv_buffer_size(buffer)?;
+    }
     socket.set_nodelay(true)?;
     let options = SockRef::from(&socket);
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);

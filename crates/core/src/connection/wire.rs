@@ -11,7 +11,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::connector::{Io, Segments};
 use super::http1::{Duplex, Pipe};
 use super::origin::Origin;
-use super::pace::Pace;
 use super::telemetry::{ConnectionEvent, Telemetry};
 
 /// Reads between two looks at the transport: two system calls in 64, about three percent of them.
@@ -22,7 +21,6 @@ pub(super) struct Wire {
     io: Box<dyn Io>,
     origin: Origin,
     telemetry: Rc<Telemetry>,
-    pace: Pace,
     reads: u32,
     rtt: Option<Duration>,
     /// Segments at the last look.
@@ -37,12 +35,8 @@ impl Wire {
         rtt: Option<Duration>,
         origin: Origin,
         telemetry: Rc<Telemetry>,
-        pace: Pace,
     ) -> Self {
-        let wire =
-            Self { io, origin, telemetry, pace, reads: 0, rtt, segments: None, uncounted: [0; 2] };
-        wire.keep_to_pace();
-        wire
+        Self { io, origin, telemetry, reads: 0, rtt, segments: None, uncounted: [0; 2] }
     }
 
     fn received(&mut self, bytes: usize) {
@@ -53,20 +47,12 @@ impl Wire {
             self.reads = 0;
             self.count_segments();
             self.look_at_rtt();
-            self.keep_to_pace();
         }
     }
 
     fn sent(&mut self, bytes: usize) {
         self.telemetry.sent(bytes);
         self.uncounted[1] += bytes as u64;
-    }
-
-    /// A limit may have been set since the last look.
-    fn keep_to_pace(&self) {
-        if let Some(socket) = self.io.socket() {
-            self.pace.narrow(socket, self.rtt);
-        }
     }
 
     fn count_segments(&mut self) {
