@@ -35,7 +35,6 @@ fn decisions(c: &mut Criterion) {
         is_measured: true,
         is_told: false,
         sizes_are_known: true,
-        service: Duration::ZERO,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
         energy: Some(Joules::ZERO),

@@ -83,17 +83,12 @@ const MORE_STREAMS: f64 = 1.25;
 /// as after a loss.
 const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
 
-/// A request and the head of its response, as two full packets.
-const PACKETS: Bytes = Bytes(2 * 1_460);
-
 /// Builds a [`LinkEstimate`] from facts. `on_*` take a fact; [`estimate`](Self::estimate) is the
 /// present belief.
 #[derive(Debug, Clone)]
 pub struct LinkEstimator {
     config: LinkConfig,
     rtt: WindowedMin,
-    /// The least time that a response took to begin.
-    response: Option<Duration>,
     bandwidth: WindowedMax,
     stream_window: Option<Bytes>,
     first: FirstRate,
@@ -141,7 +136,6 @@ impl LinkEstimator {
         Self {
             config,
             rtt: WindowedMin::default(),
-            response: None,
             bandwidth: WindowedMax::default(),
             stream_window: None,
             first: FirstRate::Silent,
@@ -155,19 +149,6 @@ impl LinkEstimator {
     pub fn on_rtt(&mut self, now: Timestamp, rtt: Duration) {
         // Below a microsecond a clock has not measured anything.
         self.rtt.push(now, rtt.max(Duration::from_micros(1)), self.config.memory * 3);
-    }
-
-    /// The head of a response came so long after its request.
-    pub fn on_response(&mut self, took: Duration) {
-        self.response = Some(self.response.map_or(took, |least| least.min(took)));
-    }
-
-    /// What the servers add to a round trip before a response begins: the least that was seen, without
-    /// what the link takes for a packet each way.
-    pub fn service(&self) -> Duration {
-        let Some(least) = self.response else { return Duration::ZERO };
-        let bandwidth = self.seen_bandwidth().unwrap_or(self.bandwidth());
-        least.saturating_sub(self.rtt()).saturating_sub(PACKETS / bandwidth)
     }
 
     /// `bytes` of bodies arrived over `streams` streams in transfer. Returns the goodput of a
@@ -391,18 +372,6 @@ mod tests {
             estimator.on_delivered(Timestamp::from_millis(from + i * 10), rate * step, streams);
         }
         from + seconds * 1000
-    }
-
-    #[test]
-    fn what_servers_take_is_what_is_left_of_the_promptest_response() {
-        let mut link = LinkEstimator::new(LinkConfig::default());
-        link.on_rtt(Timestamp::START, Duration::from_millis(30));
-        assert_eq!(link.service(), Duration::ZERO);
-        for took in [90, 80, 130] {
-            link.on_response(Duration::from_millis(took));
-        }
-        let packets = Duration::from_micros(1_168);
-        assert_eq!(link.service(), Duration::from_millis(50) - packets, "at 20 Mbit/s");
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod hat;
 mod lowe;
 
 use std::fmt;
-use std::time::Duration;
 
 pub use eht::{Eht, EhtConfig, Objective, Weighting};
 pub use fixed::{Fixed, FixedConfig};
@@ -43,8 +42,6 @@ pub struct Observation<'a> {
     pub is_told: bool,
     /// Of some file at least the size is known or was seen: before, clusters are assumed.
     pub sizes_are_known: bool,
-    /// What the servers add to a round trip before a response begins: the least that was seen.
-    pub service: Duration,
     /// Body bytes received since the run began.
     pub delivered: Bytes,
     /// What opening a connection brings besides TCP's own segments: TLS and its certificates.

@@ -18,7 +18,6 @@ fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
         is_measured: true,
         is_told: false,
         sizes_are_known: true,
-        service: Duration::ZERO,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
         energy: None,
@@ -28,20 +27,6 @@ fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
 
 fn lanes(decision: &Decision) -> Vec<u32> {
     decision.allocations.iter().map(|a| a.parameters.concurrency).collect()
-}
-
-#[test]
-fn slow_servers_are_asked_for_more_files_at_once() {
-    let clusters = [Cluster::new(SizeClass::Small, 200, Bytes(2_000_000))];
-    let link = LinkEstimate { rtt: Duration::from_micros(50), ..worked_link() };
-    let prompt = Observation { link, ..observe(&clusters, Limits::default()) };
-    let slow = Observation { service: Duration::from_millis(50), ..prompt };
-    let duration = |observation: &Observation<'_>, channels| {
-        forecast::forecast(observation, channels, channels).duration.as_secs_f64()
-    };
-    assert!(duration(&prompt, 1) < duration(&prompt, 16) * 1.01);
-    assert!((duration(&slow, 1) - 10.0).abs() < 0.1, "200 answers, 50 ms each");
-    assert!(duration(&slow, 16) < 1.0);
 }
 
 #[test]

@@ -220,7 +220,6 @@ impl Engine {
             is_measured: self.link.was_full() && sizes_are_known,
             is_told: self.config.link.bandwidth_hint.is_some(),
             sizes_are_known,
-            service: self.link.service(),
             delivered: self.totals.delivered,
             handshake: self.handshake(),
             energy: self.energy,

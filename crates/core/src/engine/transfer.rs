@@ -60,10 +60,8 @@ impl Engine {
             self.move_stream(stream, old_origin, answered_by);
         }
         self.note_answer(now, answered_by, head.protocol);
-        let took = head.response_time;
-        self.link.on_response(took);
-        let at_least = self.link.estimate().rtt + self.link.service();
-        self.note_response(now, Response { took, at_least });
+        let at_least = self.link.estimate().rtt;
+        self.note_response(now, Response { took: head.response_time, at_least });
         let entry = &mut self.files[file.index()];
         if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
             self.fail(file, failure);

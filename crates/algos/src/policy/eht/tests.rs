@@ -24,7 +24,6 @@ fn observation<'a>(clusters: &'a [Cluster], model: &'a ConstantPower) -> Observa
         is_measured: true,
         is_told: false,
         sizes_are_known: true,
-        service: Duration::ZERO,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
         energy: Some(Joules::ZERO),
