@@ -83,6 +83,9 @@ const MORE_STREAMS: f64 = 1.25;
 /// as after a loss.
 const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
 
+/// On a short path it is the server that limits a stream, and hardly one gives less than this.
+const LEAST_STREAM_RATE: BitRate = BitRate::from_kbps(1_000);
+
 /// Builds a [`LinkEstimate`] from facts. `on_*` take a fact; [`estimate`](Self::estimate) is the
 /// present belief.
 #[derive(Debug, Clone)]
@@ -217,15 +220,16 @@ impl LinkEstimator {
         let in_flight = (rate * (1.0 / f64::from(streams))) * self.rtt();
         let believed = self.stream_window.unwrap_or(self.config.prior_stream_window);
         let mut window = believed.max(in_flight);
+        let least = LEAST_STREAM_WINDOW.min(LEAST_STREAM_RATE * self.rtt());
         let best = self.bandwidth.max();
         self.growth = Some(match self.growth {
             // In proportion: fewer streams on the same link would each have carried more.
             Some(last)
                 if f64::from(streams) * MORE_STREAMS <= f64::from(last.streams)
-                    && best.bps() * f64::from(last.streams)
+                    && rate.bps() * f64::from(last.streams)
                         <= last.rate.bps() * f64::from(streams) * MORE_STREAMS =>
             {
-                window = in_flight.max(LEAST_STREAM_WINDOW);
+                window = in_flight.max(least);
                 Growth { rate: best, streams, quiet: last.quiet }
             }
             Some(last) if best.bps() < last.rate.bps() * GROWTH => {
@@ -238,7 +242,7 @@ impl LinkEstimator {
                         && f64::from(streams) >= f64::from(l.streams) * MORE_STREAMS
                 });
                 if more {
-                    window = in_flight.max(LEAST_STREAM_WINDOW);
+                    window = in_flight.max(least);
                 }
                 Growth { rate: best, streams, quiet: 0 }
             }
@@ -372,6 +376,18 @@ mod tests {
             estimator.on_delivered(Timestamp::from_millis(from + i * 10), rate * step, streams);
         }
         from + seconds * 1000
+    }
+
+    #[test]
+    fn a_stream_that_its_server_limits_is_found_out_by_fewer_of_them() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_micros(50));
+        let at = steady(&mut link, 0, 1, BitRate::from_mbps(320.0), 16);
+        let alone = |link: &LinkEstimator| link.estimate().stream_window / link.estimate().rtt;
+        assert!(alone(&link).mbps() > 300.0, "who knows");
+        steady(&mut link, at, 1, BitRate::from_mbps(20.0), 1);
+        assert!(link.estimate().bandwidth.mbps() > 300.0, "as was seen lately");
+        assert!((alone(&link).mbps() - 20.0).abs() < 2.0, "{:?}", link.estimate());
     }
 
     #[test]
