@@ -220,7 +220,7 @@ impl LinkEstimator {
         let in_flight = (rate * (1.0 / f64::from(streams))) * self.rtt();
         let believed = self.stream_window.unwrap_or(self.config.prior_stream_window);
         let mut window = believed.max(in_flight);
-        let least = LEAST_STREAM_WINDOW.min(LEAST_STREAM_RATE * self.rtt());
+        let floor = LEAST_STREAM_WINDOW.min(LEAST_STREAM_RATE * self.rtt());
         let best = self.bandwidth.max();
         self.growth = Some(match self.growth {
             // In proportion: fewer streams on the same link would each have carried more.
@@ -229,7 +229,7 @@ impl LinkEstimator {
                     && rate.bps() * f64::from(last.streams)
                         <= last.rate.bps() * f64::from(streams) * MORE_STREAMS =>
             {
-                window = in_flight.max(least);
+                window = in_flight.max(floor);
                 Growth { rate: best, streams, quiet: last.quiet }
             }
             Some(last) if best.bps() < last.rate.bps() * GROWTH => {
@@ -242,7 +242,7 @@ impl LinkEstimator {
                         && f64::from(streams) >= f64::from(l.streams) * MORE_STREAMS
                 });
                 if more {
-                    window = in_flight.max(least);
+                    window = in_flight.max(floor);
                 }
                 Growth { rate: best, streams, quiet: 0 }
             }
