@@ -89,6 +89,7 @@ pub struct OriginBudget {
     overloaded_at: Option<Timestamp>,
     has_answered: bool,
     vain_requests: u32,
+    vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
 }
 
@@ -115,6 +116,7 @@ impl OriginBudget {
             overloaded_at: None,
             has_answered: true,
             vain_requests: 0,
+            vain_since: None,
             blocked_until: None,
         }
     }
@@ -167,6 +169,7 @@ impl OriginBudget {
             self.changed = now;
         } else {
             self.vain_requests += 1;
+            self.vain_since.get_or_insert(now);
         }
         true
     }
@@ -175,6 +178,11 @@ impl OriginBudget {
     /// and not fewer connections.
     pub const fn vain_requests(&self) -> u32 {
         self.vain_requests
+    }
+
+    /// For how long there were such requests and no others.
+    pub fn vain_for(&self, now: Timestamp) -> Duration {
+        self.vain_since.map_or(Duration::ZERO, |since| now.saturating_since(since))
     }
 
     /// `fewer` connections have brought more than those that are in use. Returns whether the budget
@@ -214,6 +222,7 @@ impl OriginBudget {
     pub fn on_success(&mut self, now: Timestamp) -> bool {
         self.has_answered = true;
         self.vain_requests = 0;
+        self.vain_since = None;
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
         let interval = if is_risk { FORGIVEN_AFTER } else { GROWTH_INTERVAL };
         let grows = self.allowed < self.ceiling && now.saturating_since(self.changed) >= interval;
@@ -314,6 +323,7 @@ mod tests {
         assert_eq!(budget.allowed(at(101)), 16, "fewer find out whether it answers again");
         assert!(budget.on_overload(at(300), at(200), 1, None));
         assert_eq!((budget.capacity(), budget.vain_requests()), (32, 2));
+        assert_eq!(budget.vain_for(at(301)), Duration::from_millis(200));
         assert_eq!(budget.allowed(at(301)), 8);
         budget.on_success(at(400));
         assert_eq!((budget.allowed(at(400)), budget.vain_requests()), (32, 0));

@@ -10,6 +10,10 @@ use crate::ErrorKind;
 /// An overloaded server is asked more patiently than a failing one, and so is one that was there.
 const OVERLOAD_PATIENCE: u32 = 4;
 
+/// The pauses of an origin that refuses whatever it is asked grow up to the one after so many failures:
+/// what comes once a second is a burden to nobody, and finds out soon that it is over.
+const ORIGIN_DOUBLINGS: u32 = 3;
+
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = stream;
@@ -26,7 +30,7 @@ impl Engine {
             self.redecide = true;
         }
         if (unreachable || matches!(failure.kind, ErrorKind::Tls | ErrorKind::Overloaded))
-            && self.fails_whole_origin(origin, failure.kind)
+            && self.fails_whole_origin(now, origin, failure.kind)
         {
             self.give_up_origin(origin, &failure);
             return;
@@ -116,7 +120,7 @@ impl Engine {
         self.redecide = true;
         let vain = state.budget.vain_requests();
         if failure.kind == ErrorKind::Overloaded && vain > 0 {
-            let pause = retry.pause(vain, asked_for, &mut self.jitter);
+            let pause = retry.pause(vain.min(ORIGIN_DOUBLINGS), asked_for, &mut self.jitter);
             state.budget.leave_alone(now + pause);
         }
     }
@@ -137,13 +141,15 @@ impl Engine {
     }
 
     /// Whether nothing of this origin can be had, so that the other files need not be tried.
-    fn fails_whole_origin(&self, origin: OriginId, kind: ErrorKind) -> bool {
-        let attempts = self.config.retry.attempts;
-        let state = &self.origins[origin.0 as usize];
+    fn fails_whole_origin(&self, now: Timestamp, origin: OriginId, kind: ErrorKind) -> bool {
+        let retry = self.config.retry;
+        let (attempts, state) = (retry.attempts, &self.origins[origin.0 as usize]);
         match kind {
             ErrorKind::Tls => !state.ever_answered,
             ErrorKind::Overloaded => {
-                state.budget.vain_requests() >= attempts.saturating_mul(OVERLOAD_PATIENCE)
+                let patience = attempts.saturating_mul(OVERLOAD_PATIENCE);
+                state.budget.vain_requests() >= patience
+                    && state.budget.vain_for(now) >= retry.longest_delay.saturating_mul(patience)
             }
             // It was there: a network that changed or a server that restarts may come back.
             ErrorKind::Connect | ErrorKind::Resolve if state.ever_answered => {

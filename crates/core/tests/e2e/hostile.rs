@@ -10,7 +10,7 @@ use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::hostile::{ABUSES, SIZE, content, honest, other, serve};
 use pelton_lab::origin::scripted::{Reply, Scripted};
 
-use crate::support::{builder, engine, file, names, run, tree};
+use crate::support::{builder, engine, file, names, one_stream, run, tree};
 
 /// Retries at once, and has little patience.
 fn client() -> Client {
@@ -70,7 +70,7 @@ fn machines_that_do_not_agree_on_the_version_give_the_file_in_one_body() {
     })
     .unwrap();
     let out = tempfile::tempdir().unwrap();
-    let report = run(client().download([server.url("/f")]).into_dir(out.path()));
+    let report = run(one_stream().download([server.url("/f")]).into_dir(out.path()));
     assert!(report.is_complete(), "{:?}", report.files);
     let requests = server.requests();
     let last = requests.iter().rfind(|request| request.field("range").is_none()).unwrap();

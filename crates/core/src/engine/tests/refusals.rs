@@ -19,14 +19,14 @@ fn a_host_that_refuses_everything_is_asked_less_and_less() {
     let mut world = refusing();
     world.run_for(Duration::from_secs(10));
     let asked = world.fetches.len();
-    // Each flight is half of the one before, and the pauses between them double.
-    assert!(asked <= 32 + 16 + 8 + 4 + 2 + 3, "{asked} requests");
+    // Each flight is half of the one before, with up to a second between them.
+    assert!(asked <= 32 + 16 + 8 + 4 + 2 + 20, "{asked} requests");
     world.host_mut("one").bears = usize::MAX;
     world.run();
     world.assert_each_byte_once();
     // That it refused all of them said nothing of how many it bears.
     assert!(world.told["one"] >= 15, "{:?}", world.told);
-    assert!(world.seconds() < 40.0, "{}: pauses double", world.seconds());
+    assert!(world.seconds() < 45.0, "{}: a file may wait on its own", world.seconds());
 }
 
 #[test]
@@ -35,8 +35,8 @@ fn a_host_that_refuses_for_good_fails_as_a_whole() {
     world.run();
     assert!(world.local.iter().all(|file| matches!(file.ending, Some(Ending::GivenUp(_)))));
     assert_eq!(world.failure(0).kind, ErrorKind::Overloaded);
-    assert!(world.fetches.len() <= 2 * 32 + 20, "{} requests", world.fetches.len());
-    assert!(world.seconds() < 900.0, "{}", world.seconds());
+    assert!((600.0..700.0).contains(&world.seconds()), "{}", world.seconds());
+    assert!(world.fetches.len() < 1_200, "{} requests", world.fetches.len());
 }
 
 #[test]
