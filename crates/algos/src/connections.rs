@@ -38,13 +38,11 @@ const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
 const SHORT_FILES_IN_FLIGHT: u64 = 2;
 
 /// Requests for files of `mean_size` that take few round trips: so many flights fill the path, and
-/// what is more overfills its queue. Never fewer than bring what the first flights of
-/// [`DEFAULT_CHANNELS`] connections do: that much is sent before anything is known.
+/// what is more overfills its queue. Never fewer than [`DEFAULT_CHANNELS`].
 pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     let flight = mean_size.min(FIRST_FLIGHT).max(Bytes(1));
-    let unseen = u64::from(DEFAULT_CHANNELS) * FIRST_FLIGHT.0;
-    let in_flight = link.bdp().0.saturating_mul(SHORT_FILES_IN_FLIGHT).max(unseen);
-    u32::try_from(in_flight.div_ceil(flight.0)).unwrap_or(u32::MAX)
+    let in_flight = link.bdp().0.saturating_mul(SHORT_FILES_IN_FLIGHT);
+    u32::try_from(in_flight.div_ceil(flight.0)).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS)
 }
 
 /// Connections over which files larger than [`FEW_ROUND_TRIPS`] are multiplexed: more where losses
@@ -86,9 +84,9 @@ mod tests {
         // 1.25 MB in flight, twice, in files of 12 KiB and in first flights of 14.5 kB.
         assert_eq!(on(100.0, 12), 204);
         assert_eq!(on(100.0, 1_000), 173);
-        // As much as sixteen first flights where the path holds less, or is not known.
+        // Where the path holds less, or is not known.
         assert_eq!(on(1.0, 1_000), DEFAULT_CHANNELS);
-        assert_eq!(on(0.0, 1), 227);
+        assert_eq!(on(0.0, 1), DEFAULT_CHANNELS);
     }
 
     #[test]
