@@ -46,28 +46,55 @@ pub struct Watched {
 /// be told from a link that has become slow.
 const FADES: f64 = 0.9;
 
+/// What a stream brought while there were so many of them.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    rate: BitRate,
+    streams: f64,
+}
+
+impl Share {
+    fn new(rate: BitRate, streams: usize) -> Self {
+        Self { rate, streams: streams.max(1) as f64 }
+    }
+
+    /// What one of `streams` would bring: no more, and less where more of them share the link.
+    fn of(self, streams: usize) -> BitRate {
+        self.rate * (self.streams / streams.max(1) as f64).min(1.0)
+    }
+
+    fn fade(&mut self) {
+        self.rate = self.rate * FADES;
+    }
+}
+
 /// Watches the streams of one origin.
 #[derive(Debug, Clone)]
 pub struct Tail {
     /// What a stream there brings: the upper median of several, or what is left of an earlier one.
-    typical: Option<BitRate>,
-    /// What those brought that have ended, lately more than before.
-    ended: Option<BitRate>,
+    typical: Option<Share>,
+    /// What those brought that have ended, or had just begun: lately more than before. Streams that end
+    /// soon, or crawl soon, are never seen at their best in a look.
+    told: Option<Share>,
     cool_until: Timestamp,
     cool_down: Duration,
 }
 
 impl Default for Tail {
     fn default() -> Self {
-        let (typical, ended) = (None, None);
-        Self { typical, ended, cool_until: Timestamp::START, cool_down: COOL_DOWN }
+        let (typical, told) = (None, None);
+        Self { typical, told, cool_until: Timestamp::START, cool_down: COOL_DOWN }
     }
 }
 
 impl Tail {
-    /// A stream that brought all of its range has ended; from its first byte to its last it had `rate`.
-    pub fn on_ended(&mut self, rate: BitRate) {
-        self.ended = Some(self.ended.map_or(rate, |before| (before + rate) * 0.5));
+    /// One of `streams` has brought `rate`: from its first byte to its last, or before it was watched.
+    pub fn on_rate(&mut self, rate: BitRate, streams: u32) {
+        let now = Share::new(rate, streams as usize);
+        self.told = Some(self.told.map_or(now, |before| Share {
+            rate: (before.rate + now.rate) * 0.5,
+            streams: f64::midpoint(before.streams, now.streams),
+        }));
     }
 
     /// Looks at all `streams` of the origin that have had a rate since the last look. Returns those
@@ -98,22 +125,23 @@ impl Tail {
         outliers.into_iter().map(|(_, stream)| stream).collect()
     }
 
-    /// What streams bring here: one that is left alone is compared with those before it.
+    /// What streams bring here, also where all that are left crawl: then it is what others brought before
+    /// them.
     fn typical_of(&mut self, streams: &[Watched]) -> Option<BitRate> {
-        let mut rates: Vec<f64> = streams.iter().map(|watched| watched.rate.bps()).collect();
-        if rates.len() > 1 {
+        let count = streams.len();
+        for known in [&mut self.typical, &mut self.told].into_iter().flatten() {
+            known.fade();
+        }
+        if count > 1 {
+            let mut rates: Vec<f64> = streams.iter().map(|watched| watched.rate.bps()).collect();
             rates.sort_unstable_by(f64::total_cmp);
-            let median = BitRate::from_bps(rates[rates.len() / 2]);
-            let before = self.typical.unwrap_or_default() * FADES;
-            self.typical = Some(if before > median { before } else { median });
-            return self.typical;
+            let median = BitRate::from_bps(rates[count / 2]);
+            if self.typical.is_none_or(|before| before.of(count) <= median) {
+                self.typical = Some(Share::new(median, count));
+            }
         }
-        // Streams that end soon are never seen together.
-        for known in [&mut self.typical, &mut self.ended] {
-            *known = known.map(|rate| rate * FADES);
-        }
-        let faster = |one: BitRate, other| if one > other { one } else { other };
-        self.typical.into_iter().chain(self.ended).reduce(faster)
+        let known = self.typical.into_iter().chain(self.told).map(|share| share.of(count));
+        known.reduce(|one, other| if one > other { one } else { other })
     }
 }
 

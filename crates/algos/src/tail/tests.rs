@@ -62,12 +62,32 @@ fn a_stream_that_is_left_alone_is_compared_with_those_before_it() {
 #[test]
 fn a_stream_that_was_never_seen_with_others_is_compared_with_those_that_have_ended() {
     let mut tail = Tail::default();
-    tail.on_ended(BitRate::from_mbps(80.0));
+    tail.on_rate(BitRate::from_mbps(80.0), 1);
     assert!(tail.on_look(at(1), RTT, &[stream(1, 20.0, 90_000_000)]).is_empty());
     assert_eq!(tail.on_look(at(2), RTT, &[stream(1, 0.1, 900_000)]), [StreamId(1)]);
     let fading = (3..100)
         .filter(|second| !tail.on_look(at(*second), RTT, &[stream(1, 0.1, 90_000_000)]).is_empty());
     assert_eq!(fading.count(), 4, "the link has become slow");
+}
+
+#[test]
+fn all_that_are_left_are_compared_with_those_that_have_ended() {
+    let mut tail = Tail::default();
+    tail.on_rate(BitRate::from_mbps(20.0), 16);
+    let mut left: Vec<Watched> = [1, 2, 3].map(|id| stream(id, 0.002, 400_000)).to_vec();
+    for second in 1..20 {
+        let replaced = tail.on_look(at(second), RTT, &left);
+        left.retain(|watched| !replaced.contains(&watched.stream));
+    }
+    assert_eq!(left, [], "one after the other");
+}
+
+#[test]
+fn more_streams_on_the_same_link_bring_less_each() {
+    let mut tail = Tail::default();
+    tail.on_rate(BitRate::from_mbps(80.0), 2);
+    let sharing: Vec<Watched> = (1..=32).map(|id| stream(id, 5.0, 90_000_000)).collect();
+    assert!(tail.on_look(at(1), RTT, &sharing).is_empty(), "160 Mbit/s in all, as before");
 }
 
 #[test]

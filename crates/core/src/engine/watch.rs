@@ -17,7 +17,7 @@ use crate::connection::shown;
 const NEARLY_ALL: f64 = 0.9;
 
 /// The rate of a stream that brought less says little of its connection.
-const TELLING: Bytes = Bytes::kib(64);
+const TELLING: Bytes = Bytes::kib(16);
 
 /// Over less than this a stream has no rate: bytes come in bursts.
 const LEAST_SAMPLE: Duration = Duration::from_millis(100);
@@ -34,6 +34,8 @@ pub(super) struct Recent {
     watched_bytes: u64,
     head_at: Option<Timestamp>,
     bytes: u64,
+    /// What it brought before it was watched has been told.
+    has_told: bool,
 }
 
 impl Recent {
@@ -45,6 +47,7 @@ impl Recent {
             watched_bytes: 0,
             head_at: None,
             bytes: 0,
+            has_told: false,
         }
     }
 
@@ -74,6 +77,16 @@ impl Recent {
         (since >= (rtt * 2).max(LEAST_SAMPLE)).then(|| Bytes(self.bytes) / since)
     }
 
+    /// What it brought before it was watched: once, and where that says something.
+    fn first_rate(&mut self, now: Timestamp) -> Option<BitRate> {
+        let (from, head_at) = (self.watched_from?, self.head_at?);
+        if now < from || std::mem::replace(&mut self.has_told, true) {
+            return None;
+        }
+        let bytes = Bytes(self.bytes.saturating_sub(self.watched_bytes));
+        (bytes >= TELLING).then(|| bytes / from.saturating_since(head_at))
+    }
+
     const fn note_sign(&mut self, now: Timestamp) {
         self.quiet_since = now;
         self.quiet_bytes = 0;
@@ -98,7 +111,8 @@ impl Engine {
         if Bytes(bytes) >= TELLING {
             // What came with the head was under way for a round trip.
             let rate = Bytes(bytes) / (now.saturating_since(head_at) + rtt);
-            self.origin(stream.origin).tail.on_ended(rate);
+            let state = self.origin(stream.origin);
+            state.tail.on_rate(rate, state.streams + 1);
         }
     }
 
@@ -142,6 +156,10 @@ impl Engine {
         let (came, time) = self.take_came(now);
         let mut by_origin: Vec<Vec<Watched>> = vec![Vec::new(); self.origins.len()];
         for (id, stream) in &mut self.streams {
+            if let Some(rate) = stream.recent.first_rate(now) {
+                let state = &mut self.origins[stream.origin.0 as usize];
+                state.tail.on_rate(rate, state.streams);
+            }
             let Some(rate) = stream.recent.rate(now, interval) else { continue };
             let entry = &self.files[stream.file.index()];
             let can_go_on = entry.takes_ranges && !entry.unproven;

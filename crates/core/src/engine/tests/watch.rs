@@ -59,6 +59,35 @@ fn the_last_streams_of_a_run_are_replaced_too() {
 }
 
 #[test]
+fn short_files_whose_streams_all_crawl_are_not_waited_for() {
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        let mut world = World::new(policy).host("one", Host::default().files(40, |_| 50_000));
+        // Each of the last ones at 200 B/s: 250 s, and too fast for a stall.
+        for stream in [20, 25, 30] {
+            world.crawling.insert(StreamId(stream), 200.0);
+        }
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        assert!(world.seconds() < 20.0, "{name}: {} s", world.seconds());
+    }
+}
+
+#[test]
+fn streams_that_all_crawl_after_a_good_beginning_are_replaced() {
+    let mut world = World::new(fixed(1, 4)).host("one", one_file());
+    world.get_all();
+    world.run_for(Duration::from_millis(700));
+    for stream in world.live.keys().copied().collect::<Vec<_>>() {
+        world.crawling.insert(stream, 5_000.0);
+    }
+    world.run();
+    world.assert_each_byte_once();
+    assert!(world.seconds() < 60.0, "{} s", world.seconds());
+}
+
+#[test]
 fn a_server_whose_streams_all_crawl_is_not_churned() {
     let mut world = World::new(fixed(1, 8)).host("one", one_file());
     for stream in 0..1_000 {
