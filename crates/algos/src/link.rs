@@ -79,6 +79,10 @@ const SETTLED_AFTER: u32 = 1;
 /// Growth of the rate is put down to more streams when their number grew at least this much.
 const MORE_STREAMS: f64 = 1.25;
 
+/// What fewer streams brought counts at once where it is the best of late; where more streams brought
+/// more just before, after so many round trips: a few may be a wait for an answer, or a slow start.
+const FEWER_FOR: u32 = 20;
+
 /// The least window that a stream is believed to have: a third of the initial window of RFC 6928,
 /// as after a loss.
 const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
@@ -97,6 +101,8 @@ pub struct LinkEstimator {
     first: FirstRate,
     sample: Sample,
     growth: Option<Growth>,
+    /// Since when fewer streams have brought less in proportion.
+    fewer_since: Option<Timestamp>,
     /// The pipe has been full once: the prior has served its purpose.
     was_full: bool,
 }
@@ -144,6 +150,7 @@ impl LinkEstimator {
             first: FirstRate::Silent,
             sample: Sample::default(),
             growth: None,
+            fewer_since: None,
             was_full: false,
         }
     }
@@ -172,7 +179,7 @@ impl LinkEstimator {
         }
         let rate = sample.delivered / elapsed;
         self.bandwidth.push(now, rate, self.config.memory);
-        self.learn(rate, sample.most_streams.max(1));
+        self.learn(now, sample.since, rate, sample.most_streams.max(1));
         Some(rate)
     }
 
@@ -216,19 +223,27 @@ impl LinkEstimator {
     /// share a full link (N of them measure BDP / N each): the estimate is lowered only when more
     /// streams brought a higher rate, or fewer a lower one, which shows that each was limited by
     /// itself.
-    fn learn(&mut self, rate: BitRate, streams: u32) {
+    fn learn(&mut self, now: Timestamp, began: Timestamp, rate: BitRate, streams: u32) {
         let in_flight = (rate * (1.0 / f64::from(streams))) * self.rtt();
         let believed = self.stream_window.unwrap_or(self.config.prior_stream_window);
         let mut window = believed.max(in_flight);
         let floor = LEAST_STREAM_WINDOW.min(LEAST_STREAM_RATE * self.rtt());
         let best = self.bandwidth.max();
-        self.growth = Some(match self.growth {
-            // In proportion: fewer streams on the same link would each have carried more.
-            Some(last)
-                if f64::from(streams) * MORE_STREAMS <= f64::from(last.streams)
+        // In proportion: fewer streams on the same link would each have carried more.
+        let is_in_proportion = |rate: BitRate| {
+            self.growth.is_some_and(|last| {
+                f64::from(streams) * MORE_STREAMS <= f64::from(last.streams)
                     && rate.bps() * f64::from(last.streams)
-                        <= last.rate.bps() * f64::from(streams) * MORE_STREAMS =>
-            {
+                        <= last.rate.bps() * f64::from(streams) * MORE_STREAMS
+            })
+        };
+        let fewer_since = self.fewer_since.unwrap_or(began);
+        self.fewer_since = is_in_proportion(rate).then_some(fewer_since);
+        let is_lasting = self.fewer_since.is_some()
+            && now.saturating_since(fewer_since) >= self.rtt() * FEWER_FOR;
+        let is_limited = is_lasting || is_in_proportion(best);
+        self.growth = Some(match self.growth {
+            Some(last) if is_limited => {
                 window = in_flight.max(floor);
                 Growth { rate: best, streams, quiet: last.quiet }
             }
