@@ -199,7 +199,7 @@ impl Output for MemoryFile {
         false
     }
 
-    fn finish(self: Box<Self>, _: Option<SystemTime>) -> Result<()> {
+    fn finish(self: Box<Self>, _: Option<SystemTime>, _: Option<&Resumable>) -> Result<()> {
         self.memory.0.lock().unwrap().insert(self.name, self.bytes);
         Ok(())
     }

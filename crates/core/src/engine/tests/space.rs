@@ -100,6 +100,7 @@ fn a_quota_that_the_file_system_does_not_know_of_is_tried_less_and_less_often() 
         world.run_for(Duration::from_millis(10));
     }
     assert!((4..=8).contains(&tries), "{tries} tries");
+    assert_eq!(world.full_since.len(), 1, "it is told once");
     assert_eq!(world.failure(19).kind, ErrorKind::DiskFull);
     assert!(world.seconds() < 62.0);
 }
