@@ -18,7 +18,9 @@ impl Engine {
         entry.damaged += 1;
         if entry.damaged > entry.spec.mirrors.len().max(1) || self.cancelled {
             // A rerun asks for these again, and for all if nothing else is of use.
-            ranges.iter().for_each(|range| entry.ranges.forget(range));
+            for range in ranges {
+                entry.ranges.forget(range);
+            }
             if entry.resumable().is_none() {
                 failure.message += "; the file is not kept";
             }
