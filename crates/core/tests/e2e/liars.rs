@@ -122,13 +122,13 @@ fn a_whole_file_that_can_not_have_its_name_is_only_renamed_by_a_rerun() {
     let out = tempfile::tempdir().unwrap();
     let in_the_way = out.path().join("f");
     let obstacle = in_the_way.clone();
-    let server = serve(move |request| match request.number {
-        0 => whole(&content()).body(content().bytes(0..600_000)).close(),
-        _ => {
-            // The part is open by now.
-            let _ = fs::create_dir(&obstacle);
-            honest(&content(), request)
+    let server = serve(move |request| {
+        if request.number == 0 {
+            return whole(&content()).body(content().bytes(0..600_000)).close();
         }
+        // The part is open by now.
+        let _ = fs::create_dir(&obstacle);
+        honest(&content(), request)
     });
     let get = || run(one_stream().download([server.url("/f")]).into_dir(out.path()));
     let report = get();

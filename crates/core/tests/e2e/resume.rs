@@ -165,7 +165,7 @@ fn a_part_that_became_longer_than_the_file_is_cut() {
     let wanted = [VirtualFile::new("/large", size, 1)];
     let one_by_one = Fixed::new(FixedConfig { concurrency: 1, parallelism: 1, pipelining: 1 });
     for allocation in [Allocation::None, Allocation::Truncate, Allocation::Reserve] {
-        for builder in [builder().policy(one_by_one.clone()), builder().policy(four_by_four())] {
+        for builder in [builder().policy(one_by_one), builder().policy(four_by_four())] {
             let origin = start(&wanted);
             let out = tempfile::tempdir().unwrap();
             let (urls, client) = (urls(&origin, &wanted), builder.build().unwrap());
