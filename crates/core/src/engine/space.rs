@@ -44,7 +44,8 @@ impl Engine {
         let before = self.full.take().filter(|full| delivered < full.delivered + WORTHWHILE);
         if let Some(full) = before {
             // There was space, said the file system; a quota may say something else.
-            self.full = Some(Full { look_at: Some(now + full.look_after), ..full });
+            let look_at = (now + full.look_after).min(full.until.max(now));
+            self.full = Some(Full { look_at: Some(look_at), ..full });
             return;
         }
         self.full = Some(Full {
