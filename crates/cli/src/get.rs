@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pelton_core::catalog::input_file;
 use pelton_core::sink::Allocation;
@@ -12,7 +13,7 @@ use pelton_core::{Client, Download, Job, Report, Result, RunEvent};
 
 use crate::args::{FileAllocation, GetArgs, PolicyName, TargetArgs};
 use crate::exit::usage;
-use crate::output::Output;
+use crate::output::{Output, Passing};
 use crate::{energy, exit, logging, output, resolve, stop};
 
 /// Downloads what `args` name.
@@ -48,7 +49,8 @@ pub(crate) fn run(args: &GetArgs) -> Result<ExitCode> {
 /// # Errors
 /// The run could not begin.
 fn attempt(args: &GetArgs) -> Result<(Report, Result<()>)> {
-    let download = download(args)?;
+    let reader_gone = Arc::default();
+    let download = download(args, &reader_gone)?;
     let mut output = Output::new(&args.text, !args.run.dry_run);
     logging::start(&args.text, output.display().map(crate::progress::Display::lines))?;
     let file = args.run.report.as_deref().map(ReportFile::open).transpose()?;
@@ -59,7 +61,11 @@ fn attempt(args: &GetArgs) -> Result<(Report, Result<()>)> {
         let said = output.planned(&report);
         (report, said)
     } else {
-        let report = runtime.block_on(follow(download.start()?, &mut output))?;
+        let mut report = runtime.block_on(follow(download.start()?, &mut output))?;
+        if reader_gone.load(Ordering::Relaxed) {
+            output.reader_is_gone();
+            report.summary.exit_code = exit::INTERRUPTED;
+        }
         let said = output.finish(&report);
         (report, said)
     };
@@ -107,7 +113,8 @@ impl<'a> ReportFile<'a> {
     }
 }
 
-fn download(args: &GetArgs) -> Result<Download> {
+/// What `args` ask for. `reader_gone` becomes true when nobody reads the file on standard output.
+fn download(args: &GetArgs, reader_gone: &Arc<AtomicBool>) -> Result<Download> {
     let others = energy::Others::watch();
     let builder = Client::builder()
         .connector(Arc::new(resolve::connector(&args.http, &args.retry)))
@@ -127,7 +134,7 @@ fn download(args: &GetArgs) -> Result<Download> {
             spec.digest = checksum.clone().or(spec.digest);
             match out {
                 Some(out) if resolve::is_standard(out) => {
-                    client.download([spec]).to_writer(Box::new(io::stdout()))
+                    client.download([spec]).to_writer(Box::new(Passing::new(reader_gone)))
                 }
                 Some(out) => {
                     let (dir, name) = resolve::directory_and_name(&target.dir, out)?;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Bytes, Joules};
@@ -27,11 +29,11 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     display: Option<Display>,
-    json_ended: Option<JsonEnd>,
+    ended: Option<End>,
 }
 
-/// Why no further JSON is written.
-enum JsonEnd {
+/// Why nothing more is written to standard output.
+enum End {
     /// Nobody reads it any more.
     ReaderGone,
     Failed(Error),
@@ -46,7 +48,7 @@ impl Output {
             quiet: text.quiet,
             verbose: text.verbose > 0,
             display: draws.then(Display::new),
-            json_ended: None,
+            ended: None,
         }
     }
 
@@ -57,11 +59,11 @@ impl Output {
 
     /// Takes note of `event`. Whether the run shall go on: not for a reader that is gone.
     pub(crate) fn event(&mut self, event: &RunEvent) -> bool {
-        if self.json && self.json_ended.is_none() {
-            self.json_ended = match json_line(event) {
+        if self.json && self.ended.is_none() {
+            self.ended = match json_line(event) {
                 Ok(true) => None,
-                Ok(false) => Some(JsonEnd::ReaderGone),
-                Err(error) => Some(JsonEnd::Failed(error)),
+                Ok(false) => Some(End::ReaderGone),
+                Err(error) => Some(End::Failed(error)),
             };
         }
         if let RunEvent::Waiting(Waiting { reason, .. })
@@ -79,7 +81,12 @@ impl Output {
         if let Some(display) = &mut self.display {
             display.event(event);
         }
-        self.json_ended.is_none()
+        self.ended.is_none()
+    }
+
+    /// Nobody reads the file that was passed on.
+    pub(crate) fn reader_is_gone(&mut self) {
+        self.ended = Some(End::ReaderGone);
     }
 
     /// What a dry run found.
@@ -116,11 +123,11 @@ impl Output {
         if let Some(display) = self.display.take() {
             display.clear();
         }
-        match self.json_ended.take() {
+        match self.ended.take() {
             None => {}
             // Who leaves in the middle wants to hear nothing more.
-            Some(JsonEnd::ReaderGone) => return Ok(()),
-            Some(JsonEnd::Failed(error)) => return Err(error),
+            Some(End::ReaderGone) => return Ok(()),
+            Some(End::Failed(error)) => return Err(error),
         }
         // Failures are said even if nothing else is.
         tell(&failures(&report.files, report.summary.files));
@@ -150,6 +157,35 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<bool> {
         .map_err(|error| exit::io("standard output", io::Error::other(error)))?;
     line.push(b'\n');
     print(&line)
+}
+
+/// Passes a file on to standard output, and takes note when nobody reads it any more.
+pub(crate) struct Passing {
+    reader_gone: Arc<AtomicBool>,
+}
+
+impl Passing {
+    pub(crate) fn new(reader_gone: &Arc<AtomicBool>) -> Self {
+        Self { reader_gone: Arc::clone(reader_gone) }
+    }
+
+    fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|error| {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                self.reader_gone.store(true, Ordering::Relaxed);
+            }
+        })
+    }
+}
+
+impl Write for Passing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.noted(io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.noted(io::stdout().flush())
+    }
 }
 
 /// Text on standard output. Whether anyone still reads there: a reader that has seen enough is no

@@ -13,7 +13,24 @@ use crate::exit;
 /// A runtime to wait in: the work is done on a thread of pelton-core's.
 pub(crate) fn runtime() -> Result<Runtime> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| exit::io("the runtime can't start", error))
+    let runtime = runtime.map_err(|error| exit::io("the runtime can't start", error))?;
+    survive_file_limit(&runtime).map_err(|error| exit::io("signals can't be caught", error))?;
+    Ok(runtime)
+}
+
+/// A file that grows larger than it may (`ulimit -f`) is from now on a write that fails, and not the end
+/// of the process.
+#[cfg(unix)]
+fn survive_file_limit(runtime: &Runtime) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let _inside = runtime.enter();
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "it has the form of the one for unix")]
+fn survive_file_limit(_runtime: &Runtime) -> io::Result<()> {
+    Ok(())
 }
 
 /// What ends when a signal asks to stop. From now on signals no longer end the process by themselves.

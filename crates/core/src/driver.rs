@@ -243,11 +243,11 @@ impl Run {
                 self.file_over(now, file, Ending::Kept { bytes: size });
             }
             Action::GiveUp { file, failure } => {
-                let part = self
-                    .driver
-                    .engine
-                    .resumable(file)
-                    .filter(|_| failure.kind != ErrorKind::Checksum);
+                let engine = &self.driver.engine;
+                // Pieces tell which bytes are right, and then these are all that is told of.
+                let may_keep =
+                    failure.kind != ErrorKind::Checksum || engine.spec(file).pieces.is_some();
+                let part = engine.resumable(file).filter(|_| may_keep);
                 if let Some(output) = self.take_output(file) {
                     output.abandon(part.as_ref());
                 }
@@ -258,10 +258,11 @@ impl Run {
                 let gauges = self.gauges();
                 self.driver.recorder.decided(now, &decision, &self.driver.engine, gauges);
             }
-            Action::DiskFull { needed } => {
+            Action::DiskFull { needed, is_quota } => {
                 let patience = self.driver.engine.disk_patience();
                 let space = self.driver.sink.space();
-                self.driver.recorder.disk_full(now, space.as_ref(), needed, patience);
+                let recorder = &self.driver.recorder;
+                recorder.disk_full(now, space.as_ref(), is_quota, needed, patience);
             }
             Action::LookForSpace => {
                 let free = self.driver.sink.space().map(|space| space.free);

@@ -23,7 +23,7 @@ use crate::events::{
     ActiveFile, DecisionMade, ErrorReport, FileReport, FileRestart, FileStart, Plan, Progress,
     RunEvent, Summary, Waiting, Warning,
 };
-use crate::sink::Space;
+use crate::sink::{Space, full};
 use crate::{Error, ErrorKind};
 
 /// Files in transfer that a progress event names.
@@ -228,14 +228,16 @@ impl Recorder {
         &self,
         now: Timestamp,
         space: Option<&Space>,
+        is_quota: bool,
         needed: Bytes,
         patience: Duration,
     ) {
-        let place = space.map_or_else(String::new, |space| {
-            format!(" on {} ({} free)", space.mount.display(), space.free)
-        });
+        let full = full(space.map(|space| space.mount.as_path()), is_quota);
+        // What the file system has is no answer to a quota.
+        let free = space.filter(|_| !is_quota).map(|space| format!(" ({} free)", space.free));
         let reason = format!(
-            "no space left{place}, and {needed} are still to come: waiting up to {} s for more",
+            "{full}{}, and {needed} are still to come: waiting up to {} s for more",
+            free.unwrap_or_default(),
             patience.as_secs_f64()
         );
         (self.tell)(RunEvent::Waiting(Waiting {

@@ -136,19 +136,33 @@ pub trait Output: Send {
         Ok(None)
     }
 
-    /// Every byte is there: gives the file its name and modification time.
+    /// Every byte is there: gives the file its name and modification time. If that fails, `part` is
+    /// what a rerun can try it with again, where it can tell the version from others.
     ///
     /// # Errors
     /// `DiskFull` or `FileIo`; `Checksum` when wrong bytes can't be taken back.
-    fn finish(self: Box<Self>, modified: Option<SystemTime>) -> Result<()>;
+    fn finish(
+        self: Box<Self>,
+        modified: Option<SystemTime>,
+        part: Option<&Resumable>,
+    ) -> Result<()>;
 
     /// The file was given up. `part` is what a rerun can continue, if anything.
     fn abandon(self: Box<Self>, part: Option<&Resumable>);
 }
 
-fn checksum_failure(url: &str, expected: &Digest, actual: &Digest, result: &str) -> Error {
-    let message = format!("{url}: the digest is {actual} and should be {expected}; {result}");
-    Error::new(ErrorKind::Checksum, message)
+fn wrong_digest(url: &str, expected: &Digest, actual: &Digest) -> String {
+    format!("{url}: the digest is {actual} and should be {expected}")
+}
+
+/// Says that what is mounted at `mount` takes no more: nobody's, or no more of this user's.
+pub(crate) fn full(mount: Option<&Path>, is_quota: bool) -> String {
+    let mount = mount.map(|mount| format!(" on {}", mount.display())).unwrap_or_default();
+    if is_quota {
+        format!("the disk quota{mount} is used up")
+    } else {
+        format!("no space left{mount}")
+    }
 }
 
 /// A failed file operation as an error that says what to do.
@@ -156,10 +170,8 @@ pub(crate) fn io_failure(at: &Path, what: &str, error: io::Error) -> Error {
     let path = at.display();
     match error.kind() {
         IoKind::StorageFull | IoKind::QuotaExceeded => {
-            let mount = space::mount_of(at).map(|mount| format!(" on {}", mount.display()));
-            let mount = mount.unwrap_or_default();
-            let message =
-                format!("{path}: no space left{mount}; free some and run the same command again");
+            let full = full(space::mount_of(at).as_deref(), error.kind() == IoKind::QuotaExceeded);
+            let message = format!("{path}: {full}; free some space and run the same command again");
             Error::new(ErrorKind::DiskFull, message).with_source(error)
         }
         _ => {
@@ -181,4 +193,22 @@ fn is_link_loop(error: &io::Error) -> bool {
 #[cfg(not(unix))]
 fn is_link_loop(_error: &io::Error) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_not_taken_for_a_full_disk() {
+        let message = |kind: IoKind| {
+            let error = io_failure(Path::new("/f"), "can't be written", kind.into());
+            assert_eq!(error.kind(), ErrorKind::DiskFull);
+            error.message()
+        };
+        let (quota, full) = (message(IoKind::QuotaExceeded), message(IoKind::StorageFull));
+        assert!(quota.contains("the disk quota on / is used up"), "{quota}");
+        assert!(!quota.contains("no space left"), "{quota}");
+        assert!(full.contains("no space left on /"), "{full}");
+    }
 }

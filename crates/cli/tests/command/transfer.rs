@@ -334,6 +334,32 @@ fn a_reader_that_has_seen_enough_stops_the_run_quietly_and_parts_are_kept() {
     assert!(code == Some(3) || code == Some(130), "{code:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_reader_of_the_file_that_has_seen_enough_stops_the_run_quietly() {
+    let (origin, run) = (origin(), Run::new());
+    let url = origin.url("/d/sub/c.bin");
+    let mut child = run.command(&["get", "-o", "-", "--report", "r.json", &url]).spawn().unwrap();
+    drop(child.stdout.take());
+    let told = said(child.wait_with_output().unwrap());
+    assert_eq!((told.code, told.stderr.as_str()), (130, ""));
+    let report = fs::read(run.folder().join("r.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["summary"]["exit_code"], 130);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_may_not_grow_so_large_is_named() {
+    let (origin, run) = (origin(), Run::new());
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 100; exec \"$0\" get \"$1\"", env!("CARGO_BIN_EXE_pelton")]);
+    limited.arg(origin.url("/d/sub/c.bin")).current_dir(run.folder());
+    let told = said(limited.output().unwrap());
+    assert_eq!(told.code, 17, "{}", told.stderr);
+    assert!(told.stderr.contains("c.bin.part can't be written: File too large"), "{}", told.stderr);
+}
+
 #[test]
 fn a_run_that_cannot_begin_says_so_in_json_and_in_its_report() {
     let (origin, run) = (origin(), Run::new());

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use pelton_algos::time::Timestamp;
 
 use super::Run;
-use crate::engine::{Event, Existing, FileId, Opened};
+use crate::engine::{Event, Existing, FileId, Opened, Resumable};
 use crate::fetch::SharedOutput;
 use crate::sink::{Damage, Output};
 use crate::{Error, ErrorKind, Result};
@@ -61,6 +61,7 @@ impl Run {
             mailbox.put(Event::Finished { file, result: Err(error.into()) });
             return;
         };
+        let part = self.driver.engine.resumable(file);
         let tell = move |checked: Checked| {
             mailbox.put(match checked {
                 Checked::Finished(result) => {
@@ -73,12 +74,12 @@ impl Run {
             });
         };
         if !output.finish_takes_long() {
-            tell(check_and_finish(output, modified));
+            tell(check_and_finish(output, modified, part.as_ref()));
             return;
         }
         tokio::task::spawn_local(async move {
-            let checked = tokio::task::spawn_blocking(move || check_and_finish(output, modified));
-            tell(checked.await.unwrap_or_else(|panic| {
+            let check = move || check_and_finish(output, modified, part.as_ref());
+            tell(tokio::task::spawn_blocking(check).await.unwrap_or_else(|panic| {
                 let error = Error::new(ErrorKind::Internal, "verifying a file failed");
                 Checked::Finished(Err(error.with_source(panic)))
             }));
@@ -97,12 +98,16 @@ enum Checked {
     Damaged(Box<dyn Output>, Damage),
 }
 
-fn check_and_finish(mut output: Box<dyn Output>, modified: Option<SystemTime>) -> Checked {
+fn check_and_finish(
+    mut output: Box<dyn Output>,
+    modified: Option<SystemTime>,
+    part: Option<&Resumable>,
+) -> Checked {
     match output.verify() {
-        Ok(None) => Checked::Finished(output.finish(modified)),
+        Ok(None) => Checked::Finished(output.finish(modified, part)),
         Ok(Some(damage)) => Checked::Damaged(output, damage),
         Err(error) => {
-            output.abandon(None);
+            output.abandon(part);
             Checked::Finished(Err(error))
         }
     }

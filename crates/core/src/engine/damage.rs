@@ -9,7 +9,7 @@ use super::file::State;
 impl Engine {
     /// Every byte of `file` came, and those of `ranges` are wrong. They come again: from the next
     /// mirror, or once more from where they came from, since it may have been the way.
-    pub(super) fn on_damaged(&mut self, file: FileId, ranges: &[ByteRange], failure: Failure) {
+    pub(super) fn on_damaged(&mut self, file: FileId, ranges: &[ByteRange], mut failure: Failure) {
         let entry = &mut self.files[file.index()];
         if entry.state != State::Finishing {
             return;
@@ -17,6 +17,13 @@ impl Engine {
         self.finishing -= 1;
         entry.damaged += 1;
         if entry.damaged > entry.spec.mirrors.len().max(1) || self.cancelled {
+            // A rerun asks for these again, and for all if nothing else is of use.
+            for range in ranges {
+                entry.ranges.forget(range);
+            }
+            if entry.resumable().is_none() {
+                failure.message += "; the file is not kept";
+            }
             self.give_up(file, failure);
             return;
         }

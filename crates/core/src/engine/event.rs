@@ -75,12 +75,14 @@ pub struct Failure {
     pub message: String,
     /// `Retry-After`, where the server sent it.
     pub retry_after: Option<Duration>,
+    /// The disk has space, and the user's quota is used up.
+    pub is_quota: bool,
 }
 
 impl Failure {
-    /// A failure without `Retry-After`.
+    /// A failure without `Retry-After`, and of no quota.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, is_quota: false }
     }
 }
 
@@ -343,6 +345,8 @@ pub enum Action {
     DiskFull {
         /// Bytes still to come.
         needed: Bytes,
+        /// It is the user's quota that is used up.
+        is_quota: bool,
     },
     /// See how much space there is; answer with [`Event::Space`].
     LookForSpace,

@@ -40,21 +40,23 @@ impl Engine {
         self.abort_all();
         self.link.on_idle(now);
         let delivered = self.totals.delivered;
+        let is_quota = failure.is_quota;
         let before = self.full.take().filter(|full| delivered < full.delivered + WORTHWHILE);
-        let full = match before {
+        if let Some(full) = before {
             // There was space, said the file system; a quota may say something else.
-            Some(full) => Full { look_at: Some(now + full.look_after), ..full },
-            None => Full {
-                failure,
-                until: now + self.config.disk_patience,
-                look_at: Some(now + FIRST_LOOK),
-                look_after: FIRST_LOOK,
-                delivered,
-            },
-        };
-        self.full = Some(full);
+            let look_at = (now + full.look_after).min(full.until.max(now));
+            self.full = Some(Full { look_at: Some(look_at), ..full });
+            return;
+        }
+        self.full = Some(Full {
+            failure,
+            until: now + self.config.disk_patience,
+            look_at: Some(now + FIRST_LOOK),
+            look_after: FIRST_LOOK,
+            delivered,
+        });
         let needed = self.outstanding();
-        self.actions.push(Action::DiskFull { needed });
+        self.actions.push(Action::DiskFull { needed, is_quota });
     }
 
     /// Whether `failure` passes when there is space, and the user wants to wait for that.

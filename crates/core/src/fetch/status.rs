@@ -1,5 +1,6 @@
 //! What a status that brings no file means, and what to do.
 
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
@@ -61,6 +62,10 @@ pub(crate) fn asked_pause(error: &Error) -> Option<Duration> {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let retry_after = asked_pause(&error);
-        Self { kind: error.kind(), message: error.message(), retry_after }
+        let source = std::error::Error::source(&error);
+        let is_quota = source
+            .and_then(|source| source.downcast_ref::<io::Error>())
+            .is_some_and(|cause| cause.kind() == io::ErrorKind::QuotaExceeded);
+        Self { kind: error.kind(), message: error.message(), retry_after, is_quota }
     }
 }

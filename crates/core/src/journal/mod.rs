@@ -20,7 +20,7 @@ use pelton_algos::ranges::FileRanges;
 
 use crate::engine::Resumable;
 use crate::sink::{open_regular, read_regular};
-use record::{Record, read};
+use record::{Record, is_begun, read};
 pub(crate) use record::{checked, sealed};
 
 /// How often a part's bytes are synced: what the loss of power may cost.
@@ -35,6 +35,11 @@ pub(crate) fn load(path: &Path, url: &str, part_length: u64) -> Option<Resumable
         && !part.done.is_empty()
         && part.done.iter().all(|range| range.end <= part_length);
     is_usable.then_some(part)
+}
+
+/// Whether what is at `path` is a journal of pelton's, of use or not.
+pub(crate) fn is_at(path: &Path) -> bool {
+    read_regular(path).is_ok_and(|found| is_begun(&found))
 }
 
 /// Empties the journal at `path`, for good: other bytes take the place of those that it speaks of, and

@@ -71,6 +71,17 @@ pub(super) struct Journaled {
     pub(super) ranges: u64,
 }
 
+/// Whether `journal` begins as one does, as far as it goes. The first record may be torn, and what was not
+/// yet on the disk when the power failed reads as zeros.
+pub(super) fn is_begun(journal: &[u8]) -> bool {
+    const CRC_DIGITS: usize = 8;
+    const TEXT: &[u8] = br#" {"part":"#;
+    let (crc, rest) = journal.split_at(journal.len().min(CRC_DIGITS));
+    let is_or_lost = |(byte, expected): (&u8, &u8)| byte == expected || *byte == 0;
+    crc.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == 0)
+        && rest.iter().zip(TEXT).all(is_or_lost)
+}
+
 /// Reads a journal. `boot` is the kernel's present boot, where it is known.
 pub(super) fn read(journal: &[u8], boot: Option<&str>) -> Option<Journaled> {
     let mut length = 0;
@@ -178,6 +189,19 @@ mod tests {
         let mut broken = whole.clone();
         broken[kept - 4] ^= 1;
         assert_eq!(read(&broken, Some("b")).unwrap().part.done, []);
+    }
+
+    #[test]
+    fn a_journal_is_known_by_its_beginning_however_torn_it_is() {
+        let mut whole = journal(&[boot("b"), done(0, 10)]);
+        for cut in 0..whole.len() {
+            assert!(is_begun(&whole[..cut]), "{cut}");
+        }
+        whole[4..20].fill(0);
+        assert!(is_begun(&whole), "lost with the power");
+        for other in ["torn", "{\"format\":1,", "0123 56", "00000000 {\"name\":1}"] {
+            assert!(!is_begun(other.as_bytes()), "{other}");
+        }
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl DirectorySink {
             }
         }
         let Ok(part) = fs::metadata(&output.part) else { return Ok(Opened::Fresh) };
-        if !self.options.overwrite && !output.state.exists() && output.is_foreign() {
+        if !self.options.overwrite && output.is_foreign() {
             let part = output.part.display();
             let message = format!("{part}: another program's; use --overwrite to replace it");
             return Err(Error::new(ErrorKind::Exists, message));

@@ -101,6 +101,11 @@ pub(crate) fn is_at(_file: &File, _path: &Path) -> bool {
     true
 }
 
+/// Cuts off what `file` has behind `length`.
+pub(super) fn shorten(file: &File, length: u64) -> io::Result<()> {
+    if file.metadata()?.len() > length { file.set_len(length) } else { Ok(()) }
+}
+
 #[cfg(unix)]
 pub(super) fn write_all_at(file: &File, offset: u64, data: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::FileExt;

@@ -1,25 +1,24 @@
 //! A file in transfer: `NAME.part`, its journal, what it hashes to, and its final name.
 
+mod damage;
+
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind as IoKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind as IoKind};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use pelton_algos::ranges::ByteRange;
 
 use super::directory::{Allocation, DirectoryOptions};
-use super::files::{beside, claim, is_at, open_regular, reserve, write_all_at};
+use super::files::{beside, claim, is_at, open_regular, reserve, shorten, write_all_at};
 use super::hashing::Hashing;
-use super::{Damage, Output, checksum_failure, io_failure};
+use super::{Damage, Output, io_failure};
 use crate::catalog::{Digest, FileSpec, Pieces};
 use crate::connection::shown;
-use crate::digest::{Hasher, hash_file};
+use crate::digest::hash_file;
 use crate::engine::Resumable;
 use crate::journal::{self, Journal};
 use crate::{Error, ErrorKind, Result};
-
-/// What becomes of a file with wrong bytes.
-const NOT_KEPT: &str = "the file is not kept";
 
 #[derive(Debug)]
 pub(super) struct PartFile {
@@ -43,6 +42,8 @@ pub(super) struct PartFile {
     pub(super) replaces: bool,
     /// What an earlier run left of it.
     continues: Option<Resumable>,
+    /// The byte behind the last one that was written, by this run or the earlier one.
+    end: u64,
     journal: Journaling,
 }
 
@@ -75,6 +76,7 @@ impl PartFile {
             lock: None,
             replaces: false,
             continues: None,
+            end: 0,
             journal: Journaling::Silent,
         };
         part.begin_hashing();
@@ -83,6 +85,7 @@ impl PartFile {
 
     /// An earlier run has left `part` of it.
     pub(super) fn go_on_with(&mut self, part: Resumable) {
+        self.end = part.done.iter().map(|range| range.end).max().unwrap_or(0);
         self.continues = Some(part);
         self.begin_hashing();
     }
@@ -139,11 +142,21 @@ impl PartFile {
             let length = file.metadata().map_or(0, |found| found.len());
             journal::load(&self.state, &self.url, length).as_ref() == Some(expected)
         };
-        file.filter(is_as_found).ok_or_else(|| {
+        let file = file.filter(is_as_found).ok_or_else(|| {
             let part = self.part.display();
             let message = format!("{part}: another run has changed it; run the command again");
             Error::new(ErrorKind::CannotResume, message)
-        })
+        })?;
+        shorten(&file, expected.size).map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Every byte is there: opens the part and cuts off what others have left behind the last one.
+    fn opened_whole(&mut self) -> Result<&File> {
+        let (end, part) = (self.end, self.part.clone());
+        let file = self.opened()?;
+        shorten(file, end).map_err(|error| io_failure(&part, "can't be cut to its size", error))?;
+        Ok(file)
     }
 
     /// The file has its name: what is said of a part that is gone is of a run that was killed just then.
@@ -160,11 +173,11 @@ impl PartFile {
         }
     }
 
-    /// Whether the part, which had no state, is another program's. That of another run has none but when
-    /// it is just ending, and then it is gone by now.
+    /// Whether the part is another program's, as no state of pelton's is beside it. That of another run
+    /// has none but when it is just ending, and then it is gone by now.
     pub(super) fn is_foreign(&self) -> bool {
         match open_regular(OpenOptions::new().write(true), &self.part) {
-            Ok(file) => !self.state.exists() && is_at(&file, &self.part),
+            Ok(file) => !journal::is_at(&self.state) && is_at(&file, &self.part),
             Err(error) => error.kind() != IoKind::NotFound,
         }
     }
@@ -182,64 +195,9 @@ impl PartFile {
         }
     }
 
-    /// Whether the whole has the digest that was promised, else what it has. `None` where none was.
-    fn wrong_digest(&mut self) -> io::Result<Option<Digest>> {
-        let Some(hashing) = &mut self.hashing else { return Ok(None) };
-        let value = hashing.finish()?;
-        let actual = self.promised().map(|expected| Digest { value, ..expected.clone() });
-        Ok(actual.filter(|actual| Some(actual) != self.promised()))
-    }
-
-    /// The pieces of the file at `path` whose bytes are not those that were promised.
-    fn wrong_pieces(&self, path: &Path) -> io::Result<Vec<ByteRange>> {
-        let Some(pieces) = &self.pieces else { return Ok(Vec::new()) };
-        let mut part = File::open(path)?;
-        let size = part.metadata()?.len();
-        let mut wrong = Vec::new();
-        for (range, digest) in pieces.of(size) {
-            let mut hasher = Hasher::new(pieces.algorithm);
-            hasher.read_from(io::Read::by_ref(&mut part).take(range.end - range.start))?;
-            if hasher.finish() != digest {
-                wrong.push(range);
-            }
-        }
-        Ok(wrong)
-    }
-
-    fn damage(&mut self) -> io::Result<Option<Damage>> {
-        let actual = self.wrong_digest()?;
-        // The digest of the whole is as good as those of its pieces, which tell where it is wrong.
-        let is_right = actual.is_none() && self.hashing.is_some();
-        let ranges = if is_right { Vec::new() } else { self.wrong_pieces(&self.part)? };
-        let failure = match (&actual, self.promised()) {
-            (Some(actual), Some(expected)) => {
-                checksum_failure(&self.url, expected, actual, NOT_KEPT)
-            }
-            _ if ranges.is_empty() => return Ok(None),
-            _ => {
-                let message = format!(
-                    "{}: {} of its pieces have other digests than they should; {NOT_KEPT}",
-                    self.url,
-                    ranges.len()
-                );
-                Error::new(ErrorKind::Checksum, message)
-            }
-        };
-        let whole = 0..fs::metadata(&self.part)?.len();
-        let ranges = if ranges.is_empty() { vec![whole] } else { ranges };
-        // Nobody must take them for right ones, not after a crash either.
-        journal::clear(&self.state)?;
-        (self.journal, self.continues) = (Journaling::Silent, None);
-        if let Some(hashing) = &mut self.hashing {
-            hashing.spoil();
-        }
-        Ok(Some(Damage { ranges, failure }))
-    }
-
     fn complete(&mut self, modified: Option<SystemTime>) -> Result<()> {
-        self.opened()?;
         let (fsync, part) = (self.options.fsync, self.part.clone());
-        let file = self.opened()?;
+        let file = self.opened_whole()?;
         if let Some(modified) = modified {
             // A file system without times is no reason to fail.
             let _ = file.set_modified(modified);
@@ -281,6 +239,15 @@ impl PartFile {
         self.continues.is_some() || says_something
     }
 
+    /// The file is whole and could not be finished. `part` is what a rerun can do that with.
+    fn keep_whole(&mut self, part: Option<&Resumable>) {
+        if let Some(part) = part {
+            self.checkpoint(part);
+        }
+        // It may have its name already.
+        self.forget_without_part();
+    }
+
     fn remove(&self) {
         let _ = fs::remove_file(&self.part);
         let _ = fs::remove_file(&self.state);
@@ -290,7 +257,9 @@ impl PartFile {
 impl Output for PartFile {
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let written = write_all_at(self.opened()?, offset, data);
-        written.map_err(|error| io_failure(&self.part, "can't be written", error))
+        written.map_err(|error| io_failure(&self.part, "can't be written", error))?;
+        self.end = self.end.max(offset + data.len() as u64);
+        Ok(())
     }
 
     fn file(&mut self) -> Result<Option<&File>> {
@@ -298,6 +267,7 @@ impl Output for PartFile {
     }
 
     fn wrote(&mut self, range: ByteRange) {
+        self.end = self.end.max(range.end);
         if let Some(hashing) = &mut self.hashing {
             hashing.wrote(range);
         }
@@ -337,6 +307,7 @@ impl Output for PartFile {
 
     fn restart(&mut self) -> Result<()> {
         (self.journal, self.continues, self.expected) = (Journaling::Silent, None, None);
+        self.end = 0;
         self.begin_hashing();
         // What is not opened yet is emptied then, and until then it may be another run's.
         let Some(file) = &self.file else { return Ok(()) };
@@ -361,19 +332,21 @@ impl Output for PartFile {
     }
 
     fn verify(&mut self) -> Result<Option<Damage>> {
-        self.opened()?;
+        self.opened_whole()?;
         self.damage().map_err(|error| io_failure(&self.part, "can't be read", error))
     }
 
-    fn finish(mut self: Box<Self>, modified: Option<SystemTime>) -> Result<()> {
+    fn finish(
+        mut self: Box<Self>,
+        modified: Option<SystemTime>,
+        part: Option<&Resumable>,
+    ) -> Result<()> {
         let finished = self.complete(modified);
         match &finished {
             Ok(()) => {
                 let _ = fs::remove_file(&self.state);
             }
-            // With more space a rerun can finish it.
-            Err(error) if error.kind() == ErrorKind::DiskFull => {}
-            Err(_) if self.file.is_some() => self.remove(),
+            Err(_) if self.file.is_some() => self.keep_whole(part),
             // It is another run's.
             Err(_) => {}
         }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::{Output, Sink, checksum_failure, io_failure};
+use super::{Output, Sink, io_failure, wrong_digest};
 use crate::catalog::{Digest, FileSpec};
 use crate::connection::shown;
 use crate::digest::Hasher;
@@ -131,7 +131,11 @@ impl Output for StreamOutput {
         false
     }
 
-    fn finish(mut self: Box<Self>, _modified: Option<SystemTime>) -> Result<()> {
+    fn finish(
+        mut self: Box<Self>,
+        _modified: Option<SystemTime>,
+        _part: Option<&Resumable>,
+    ) -> Result<()> {
         if self.again.is_some() {
             return Err(self.changed());
         }
@@ -143,12 +147,9 @@ impl Output for StreamOutput {
         if actual == expected {
             Ok(())
         } else {
-            Err(checksum_failure(
-                &self.url,
-                &expected,
-                &actual,
-                "its bytes have been passed on already",
-            ))
+            let wrong = wrong_digest(&self.url, &expected, &actual);
+            let message = format!("{wrong}; its bytes have been passed on already");
+            Err(Error::new(ErrorKind::Checksum, message))
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -181,6 +182,46 @@ fn a_bad_piece_alone_is_fetched_again() {
         let report = run(client.download([spec]).into_dir(out.path()));
         assert!(file(&report, "f").already_there, "{:?}", report.files);
     }
+}
+
+#[test]
+fn a_piece_that_is_wrong_everywhere_costs_a_rerun_no_other() {
+    let wrong = [PIECE + 7];
+    for with_digest in [false, true] {
+        let is_mended = Arc::new(AtomicBool::new(false));
+        let (good, mended) = (bytes(), Arc::clone(&is_mended));
+        let mut flipped = bytes();
+        flip(&mut flipped, &wrong);
+        let server = Scripted::start(move |request| {
+            answer(request, if mended.load(Ordering::Relaxed) { &good } else { &flipped }, &[])
+        })
+        .unwrap();
+        let mut spec = spec(&server);
+        spec.pieces = Some(pieces());
+        spec.digest = with_digest.then(sha256);
+        let out = tempfile::tempdir().unwrap();
+        let get = || run(one_stream().download([spec.clone()]).into_dir(out.path()));
+        let report = get();
+        assert_eq!(report.summary.exit_code, ErrorKind::Checksum.exit_code());
+        let message = &file(&report, "f").error.as_ref().unwrap().message;
+        let name = format!("the piece of bytes {PIECE} to {}", 2 * PIECE - 1);
+        assert!(message.contains(&name) && !message.contains("not kept"), "{message}");
+        is_mended.store(true, Ordering::Relaxed);
+        let before = asked(&server);
+        let report = get();
+        assert!(report.is_complete(), "{:?}", report.files);
+        assert_eq!(asked(&server) - before, PIECE, "that piece alone");
+        assert!(tree(out.path())["f"] == bytes());
+    }
+    // Nothing tells where it is wrong.
+    let server = corrupt(&wrong, |_| true);
+    let mut spec = spec(&server);
+    spec.digest = Some(sha256());
+    let out = tempfile::tempdir().unwrap();
+    let report = run(one_stream().download([spec]).into_dir(out.path()));
+    let message = &file(&report, "f").error.as_ref().unwrap().message;
+    assert!(message.contains("the file is not kept"), "{message}");
+    assert!(names(out.path()).is_empty());
 }
 
 #[test]

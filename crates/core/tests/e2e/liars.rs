@@ -1,6 +1,7 @@
 //! Servers that break promises: what can be mended is mended, what can't is said, and wrong bytes
 //! never come under a final name.
 
+use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -114,6 +115,31 @@ fn a_body_that_breaks_off_is_continued_where_it_broke() {
     assert_eq!(report.summary.retries, 1);
     assert!(server.requests().iter().skip(1).all(|request| range(request).is_some()));
     assert_eq!(report.summary.bytes, SIZE, "no byte twice");
+}
+
+#[test]
+fn a_whole_file_that_can_not_have_its_name_is_only_renamed_by_a_rerun() {
+    let out = tempfile::tempdir().unwrap();
+    let in_the_way = out.path().join("f");
+    let obstacle = in_the_way.clone();
+    let server = serve(move |request| {
+        if request.number == 0 {
+            return whole(&content()).body(content().bytes(0..600_000)).close();
+        }
+        // The part is open by now.
+        let _ = fs::create_dir(&obstacle);
+        honest(&content(), request)
+    });
+    let get = || run(one_stream().download([server.url("/f")]).into_dir(out.path()));
+    let report = get();
+    assert_eq!(report.summary.exit_code, ErrorKind::FileIo.exit_code(), "{:?}", report.files);
+    fs::remove_dir(&in_the_way).unwrap();
+    let asked = server.requests().len();
+    let report = get();
+    assert!(report.is_complete(), "{:?}", report.files);
+    assert_eq!(report.files[0].resumed_from, SIZE);
+    assert_eq!(server.requests().len(), asked, "nothing is fetched again");
+    assert!(fs::read(&in_the_way).unwrap() == bytes());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Runs that meet in one directory: each file is one run's alone, and nothing is left lying about.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -37,7 +38,7 @@ fn half(directory: &Path) -> Box<dyn Output> {
 
 fn finish(mut output: Box<dyn Output>) {
     output.write_at(5, b"56789").unwrap();
-    output.finish(Some(SystemTime::UNIX_EPOCH)).unwrap();
+    output.finish(Some(SystemTime::UNIX_EPOCH), None).unwrap();
 }
 
 fn assert_finished_alone(directory: &Path) {
@@ -90,7 +91,7 @@ fn whatever_a_second_run_does_the_part_stays_the_first_ones() {
             output.abandon(None);
         },
         // The server's file is empty.
-        |output| assert!(output.finish(None).is_err()),
+        |output| assert!(output.finish(None, None).is_err()),
         |mut output| assert!(output.verify().is_err()),
         |output| output.abandon(Some(&done(10))),
     ];
@@ -144,4 +145,44 @@ fn runs_at_once_over_one_list_leave_whole_files_and_nothing_else() {
         }
         assert_holds(out.path(), &files, by_last_part);
     }
+}
+
+/// Makes the file at `path` longer behind its owner's back.
+fn append(path: &Path, junk: &[u8]) {
+    fs::File::options().append(true).open(path).unwrap().write_all(junk).unwrap();
+}
+
+#[test]
+fn what_others_append_to_a_part_is_no_part_of_the_file() {
+    let out = tempfile::tempdir().unwrap();
+    let part = out.path().join("f.part");
+    half(out.path()).abandon(Some(&done(5)));
+    append(&part, b"xxxxxxxxxx");
+    let (opened, mut output) = open_in(out.path());
+    assert!(matches!(opened, Opened::Part(_)));
+    output.write_at(5, b"5").unwrap();
+    assert_eq!(fs::metadata(&part).unwrap().len(), 10, "as long as the file will be");
+    append(&part, b"yyyyyyyyyy");
+    finish(output);
+    assert_finished_alone(out.path());
+}
+
+#[test]
+fn a_whole_file_that_can_not_have_its_name_waits_for_it() {
+    let out = tempfile::tempdir().unwrap();
+    let mut output = half(out.path());
+    output.write_at(5, b"56789").unwrap();
+    fs::create_dir(out.path().join("f")).unwrap();
+    assert!(output.verify().unwrap().is_none());
+    let error = output.finish(Some(SystemTime::UNIX_EPOCH), Some(&done(10))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::FileIo);
+    assert_eq!(fs::read(out.path().join("f.part")).unwrap(), b"0123456789");
+    fs::remove_dir(out.path().join("f")).unwrap();
+
+    let (opened, output) = open_in(out.path());
+    assert!(matches!(opened, Opened::Part(part) if part == done(10)));
+    output.finish(None, Some(&done(10))).unwrap();
+    assert_finished_alone(out.path());
+    let modified = fs::metadata(out.path().join("f")).unwrap().modified().unwrap();
+    assert_eq!(modified, SystemTime::UNIX_EPOCH, "the server's");
 }

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use pelton_algos::cluster::Classes;
 use pelton_algos::params::{Allocation, Parameters};
 use pelton_algos::policy::{Decision, Observation, Policy};
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::Joules;
+use pelton_algos::units::{Bytes, Joules};
 use pelton_core::catalog::{Digest, FileSpec};
-use pelton_core::engine::{Opened, Resumable};
-use pelton_core::sink::{Output, Sink};
-use pelton_core::{ErrorKind, Result};
+use pelton_core::engine::{EngineConfig, Opened, Resumable};
+use pelton_core::sink::{Output, Sink, Space};
+use pelton_core::{Error, ErrorKind, Result, RunEvent};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{Reply, Scripted};
 use pelton_lab::origin::{Origin, OriginConfig};
@@ -21,7 +21,8 @@ use pelton_lab::sets;
 use pelton_power::{MeterError, PowerMeter, Reading, Scope, Source, SourceKind, Traffic};
 
 use crate::support::{
-    assert_holds, builder, by_path, client, file, policies, recursively, run, try_run,
+    assert_holds, builder, by_path, client, engine, file, policies, recursively, report_of, run,
+    try_run,
 };
 
 /// A writer that lets the test see what it was given.
@@ -199,7 +200,7 @@ impl Output for MemoryFile {
         false
     }
 
-    fn finish(self: Box<Self>, _: Option<SystemTime>) -> Result<()> {
+    fn finish(self: Box<Self>, _: Option<SystemTime>, _: Option<&Resumable>) -> Result<()> {
         self.memory.0.lock().unwrap().insert(self.name, self.bytes);
         Ok(())
     }
@@ -224,6 +225,41 @@ fn an_own_sink() {
             assert!(stored[by_path(&file)] == file.bytes(0..file.size), "{policy} {}", file.path);
         }
     }
+}
+
+/// Has no room for the files of this user.
+struct Exhausted;
+
+impl Sink for Exhausted {
+    fn open(&mut self, _: &FileSpec) -> (Opened, Box<dyn Output>) {
+        let cause = io::Error::from(io::ErrorKind::QuotaExceeded);
+        let error = Error::new(ErrorKind::DiskFull, "no room").with_source(cause);
+        let file = MemoryFile { memory: Memory::default(), name: String::new(), bytes: Vec::new() };
+        (Opened::Failed(error.into()), Box::new(file))
+    }
+
+    fn space(&self) -> Option<Space> {
+        Some(Space { mount: "/disk".into(), free: Bytes::mib(99) })
+    }
+}
+
+#[test]
+fn a_run_that_waits_within_a_quota_says_so() {
+    let origin = start();
+    let patient = EngineConfig { disk_patience: Duration::from_secs(60), ..engine() };
+    let client = builder().engine(patient).build().unwrap();
+    let mut job = client.download([origin.url("/f")]).to_sink(Box::new(Exhausted)).start().unwrap();
+    let mut events = job.events();
+    let reason = loop {
+        match events.blocking_next().unwrap() {
+            RunEvent::Waiting(waiting) => break waiting.reason,
+            RunEvent::Summary(summary) => panic!("{summary:?}"),
+            _ => {}
+        }
+    };
+    assert!(reason.starts_with("the disk quota on /disk is used up, and "), "{reason}");
+    job.cancel();
+    report_of(job).unwrap();
 }
 
 /// Two files at once, three streams each, whatever comes.

@@ -1,14 +1,17 @@
 //! Runs that stop before their end, and runs that go on where one stopped.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
+use pelton_algos::policy::{Fixed, FixedConfig};
 use pelton_algos::units::{BitRate, Bytes};
 use pelton_core::connection::TcpConnector;
 use pelton_core::events::Progress;
+use pelton_core::sink::Allocation;
 use pelton_core::{Client, ErrorKind, Events, Job, Report, RunEvent};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::link::Link;
@@ -141,7 +144,7 @@ fn a_part_of_another_version_is_not_continued() {
 fn a_part_whose_state_is_torn_or_empty_starts_anew() {
     for spoil in [
         (|path: &Path| fs::write(path, b"").unwrap()) as fn(&Path),
-        |path| fs::write(path, b"{\"format\":1,").unwrap(),
+        |path| fs::File::options().write(true).open(path).unwrap().set_len(30).unwrap(),
         |path| fs::write(path.with_extension(""), b"short").unwrap(),
     ] {
         let origin = start(&[large()]);
@@ -153,6 +156,28 @@ fn a_part_whose_state_is_torn_or_empty_starts_anew() {
         let report = run(client().download(urls).into_dir(out.path()));
         assert_eq!(file(&report, "large").resumed_from, 0);
         assert_holds(out.path(), &[large()], by_last_part);
+    }
+}
+
+#[test]
+fn a_part_that_became_longer_than_the_file_is_cut() {
+    let size = 1_000_000;
+    let wanted = [VirtualFile::new("/large", size, 1)];
+    let one_by_one = Fixed::new(FixedConfig { concurrency: 1, parallelism: 1, pipelining: 1 });
+    for allocation in [Allocation::None, Allocation::Truncate, Allocation::Reserve] {
+        for builder in [builder().policy(one_by_one), builder().policy(four_by_four())] {
+            let origin = start(&wanted);
+            let out = tempfile::tempdir().unwrap();
+            let (urls, client) = (urls(&origin, &wanted), builder.build().unwrap());
+            stop_midway(&slow_client(), urls.clone(), out.path(), Job::cancel);
+            let part = out.path().join("large.part");
+            let mut part = fs::File::options().append(true).open(part).unwrap();
+            part.write_all(&vec![b'x'; 2 * size as usize]).unwrap();
+            let report = run(client.download(urls).allocation(allocation).into_dir(out.path()));
+            assert!(report.is_complete(), "{:?}", report.files);
+            assert!(file(&report, "large").resumed_from > 0);
+            assert_holds(out.path(), &wanted, by_last_part);
+        }
     }
 }
 
@@ -346,8 +371,12 @@ fn a_part_of_another_program_is_kept_unless_overwritten() {
             .unwrap();
     let out = tempfile::tempdir().unwrap();
     let part = out.path().join("f.part");
+    let state = out.path().join("f.part.state");
     std::fs::write(&part, "somebody else's").unwrap();
-    for resume in [true, false] {
+    for (resume, beside) in [(true, None), (false, None), (true, Some("his, too"))] {
+        if let Some(beside) = beside {
+            std::fs::write(&state, beside).unwrap();
+        }
         let download = client().download([origin.url("/f")]).into_dir(out.path());
         let report = run(download.resume(resume));
         assert_eq!(report.summary.exit_code, 13);

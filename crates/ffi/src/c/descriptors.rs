@@ -172,7 +172,11 @@ impl Output for DescriptorFile {
         self.digest.is_some()
     }
 
-    fn finish(self: Box<Self>, modified: Option<SystemTime>) -> pelton::Result<()> {
+    fn finish(
+        self: Box<Self>,
+        modified: Option<SystemTime>,
+        _part: Option<&Resumable>,
+    ) -> pelton::Result<()> {
         if let Some(expected) = &self.digest {
             let value = self.hash(expected)?;
             if value != expected.value {

@@ -375,7 +375,7 @@ impl World {
             }
             Action::GiveUp { file, failure } => self.end(file, Ending::GivenUp(failure)),
             Action::Decided(decision) => self.decisions.push((self.now, decision)),
-            Action::DiskFull { needed } => {
+            Action::DiskFull { needed, .. } => {
                 assert!(self.live.is_empty() && needed.0 > 0);
                 self.full_since.push(self.now);
             }
