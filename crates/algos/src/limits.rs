@@ -59,7 +59,7 @@ impl RetryConfig {
     }
 
     /// The same where the server has `asked_for` a pause: no shorter than that, and no more than
-    /// [`OBEYED`] times as long.
+    /// four times as long.
     pub fn pause(
         &self,
         failures: u32,

@@ -202,8 +202,10 @@ impl PartFile {
             // A file system without times is no reason to fail.
             let _ = file.set_modified(modified);
         }
-        if fsync {
-            file.sync_all().map_err(|error| io_failure(&part, "can't be synced", error))?;
+        if fsync && let Err(error) = file.sync_all() {
+            // What of it the disk has lost can't be told: nothing of it is continued.
+            let _ = fs::remove_file(&part);
+            return Err(io_failure(&part, "can't be synced", error));
         }
         fs::rename(&self.part, &self.target)
             .map_err(|error| io_failure(&self.target, "can't be given its name", error))?;
