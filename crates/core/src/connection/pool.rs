@@ -98,6 +98,8 @@ pub(super) struct OriginSet {
     route: Route,
     opener: Rc<Opener>,
     limit: Cell<usize>,
+    /// The origin does not take over HTTP/2 what it is asked for.
+    wants_http1: Cell<bool>,
     state: RefCell<State>,
 }
 
@@ -114,7 +116,8 @@ impl OriginSet {
     pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
         let route = opener.route(&origin);
         let state = RefCell::default();
-        let set = Rc::new(Self { origin, route, opener, limit: Cell::new(limit), state });
+        let (limit, wants_http1) = (Cell::new(limit), Cell::default());
+        let set = Rc::new(Self { origin, route, opener, limit, wants_http1, state });
         set.opener.memory().join(&set);
         set
     }
@@ -179,6 +182,12 @@ impl OriginSet {
         self.close_retired();
     }
 
+    /// From now on HTTP/1.1 alone is spoken; connections of HTTP/2 take no further request.
+    pub(super) fn require_http1(&self) {
+        self.wants_http1.set(true);
+        self.retain(|connection| connection.protocol == Protocol::Http11);
+    }
+
     pub(super) fn has_connections(&self) -> bool {
         self.state.borrow().existing() > 0
     }
@@ -236,9 +245,12 @@ impl OriginSet {
     fn spawn_open(self: &Rc<Self>, room: Room) {
         let set = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let result = set.opener.open(&set.origin, &set.route, &room).await;
+            let is_limited = set.wants_http1.get();
+            let result = set.opener.open(&set.origin, &set.route, &room, is_limited).await;
             set.state.borrow_mut().opening -= 1;
             match result {
+                // It has turned out meanwhile that this one is of no use.
+                Ok(_) if set.wants_http1.get() != is_limited => set.pump(),
                 Ok(established) => set.adopt(established, room),
                 Err(error) => set.refused(&error),
             }

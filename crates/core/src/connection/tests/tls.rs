@@ -67,7 +67,10 @@ impl Secure {
             .unwrap();
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         let handler = |request: Request<Incoming>| {
-            let response = text(request.uri().path());
+            let mut response = text(request.uri().path());
+            if request.uri().path() == "/old" && request.version() == Version::HTTP_2 {
+                response.extensions_mut().insert(h2::Reason::HTTP_1_1_REQUIRED);
+            }
             Box::pin(async move { response }) as _
         };
         let server = Server::start(Some(Arc::new(config)), handler).await;
@@ -112,6 +115,42 @@ fn alpn_picks_the_protocol() {
             let client = secure.trusting(ProtocolChoice::Http2);
             let error = client.get("https://a.test/x").await.err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Tls, "{}", error.message());
+        }
+    });
+}
+
+#[test]
+fn a_server_that_wants_http1_is_asked_over_it_from_then_on() {
+    run(async {
+        let secure = Secure::new(&["h2", "http/1.1"]).await;
+        let client = secure.trusting(ProtocolChoice::Auto);
+        for (path, expected) in [
+            ("/new", Protocol::Http2),
+            ("/old", Protocol::Http11),
+            ("/old", Protocol::Http11),
+            ("/new", Protocol::Http11),
+        ] {
+            let mut response = client.get(&format!("https://a.test{path}")).await.unwrap();
+            assert_eq!(response.protocol, expected, "{path}");
+            assert_eq!(read(&mut response).await.unwrap(), path);
+        }
+        assert_eq!(secure.server.accepted.get(), 2);
+        assert_eq!(secure.server.seen.borrow().len(), 5, "one of them was asked for twice");
+    });
+}
+
+#[test]
+fn what_wants_http1_names_the_flag_that_forbids_it() {
+    run(async {
+        let secure = Secure::new(&["h2", "http/1.1"]).await;
+        for (choice, flag) in [
+            (ProtocolChoice::Http2, "leave out --http2:"),
+            (ProtocolChoice::Http2PriorKnowledge, "leave out --http2-prior-knowledge:"),
+        ] {
+            let client = secure.trusting(choice);
+            let error = client.get("https://a.test/old").await.err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Protocol);
+            assert!(error.message().contains(flag), "{}", error.message());
         }
     });
 }
