@@ -12,8 +12,21 @@ use crate::exit;
 
 /// A runtime to wait in: the work is done on a thread of pelton-core's.
 pub(crate) fn runtime() -> Result<Runtime> {
-    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = has_room().and_then(|()| Builder::new_current_thread().enable_all().build());
     runtime.map_err(|error| exit::io("the runtime can't start", error))
+}
+
+/// Whether what a runtime opens for itself can be opened. It panics where that for signals can't be.
+#[cfg(unix)]
+fn has_room() -> io::Result<()> {
+    use std::os::unix::net::UnixStream;
+    (0..4).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>().map(drop)
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "it has the form of the one for unix")]
+fn has_room() -> io::Result<()> {
+    Ok(())
 }
 
 /// What ends when a signal asks to stop. From now on signals no longer end the process by themselves.

@@ -17,6 +17,10 @@ const ORIGIN_DOUBLINGS: u32 = 3;
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = stream;
+        if failure.kind == ErrorKind::Descriptors {
+            self.on_too_many_open(now, stream.began, file, failure);
+            return;
+        }
         if failure.kind.is_overload() {
             self.note_overload(now, &stream, &failure);
         }
@@ -79,7 +83,7 @@ impl Engine {
     }
 
     /// No new stream of `file` before `at`; without any stream it leaves its lane to others.
-    fn hold(&mut self, at: Timestamp, file: FileId) {
+    pub(super) fn hold(&mut self, at: Timestamp, file: FileId) {
         self.release_hold(file);
         let entry = &mut self.files[file.index()];
         entry.not_before = Some(at);
