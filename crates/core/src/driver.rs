@@ -15,6 +15,7 @@ use pelton_power::{CpuClock, ProcessCpu, Traffic};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use url::Url;
 
 pub(crate) use mailbox::Mailbox;
 
@@ -61,6 +62,9 @@ struct Run {
     outputs: HashMap<FileId, SharedOutput>,
     tasks: HashMap<StreamId, StreamTask>,
     served: Rc<RefCell<Vec<Served>>>,
+    /// What is to be told of the first body that came compressed.
+    warning: Rc<RefCell<Option<(Url, String)>>>,
+    has_warned: Rc<Cell<bool>>,
     cpu: ProcessCpu,
     cpu_at_start: Duration,
     cancelled: bool,
@@ -79,6 +83,8 @@ impl Driver {
             outputs: HashMap::new(),
             tasks: HashMap::new(),
             served: Rc::default(),
+            warning: Rc::default(),
+            has_warned: Rc::default(),
             cpu_at_start: cpu.cpu_time(),
             cpu,
             cancelled: false,
@@ -177,6 +183,9 @@ impl Run {
         let now = self.now();
         for (file, connection, protocol) in self.served.borrow_mut().drain(..) {
             self.driver.recorder.served_by(file, connection, protocol);
+        }
+        if let Some((url, reason)) = self.warning.take() {
+            self.driver.recorder.warned(now, &url, reason);
         }
         let mut ending = None;
         match &event {
@@ -278,6 +287,7 @@ impl Run {
         let over = Rc::<Cell<_>>::default();
         let mailbox = Rc::clone(&self.driver.mailbox);
         let served = Rc::clone(&self.served);
+        let (warning, has_warned) = (Rc::clone(&self.warning), Rc::clone(&self.has_warned));
         let context = fetch::Context {
             http: self.driver.http.clone(),
             output: Rc::clone(output),
@@ -288,6 +298,11 @@ impl Run {
             tell: Rc::new(move |event| mailbox.put(event)),
             served_by: Rc::new(move |connection, protocol| {
                 served.borrow_mut().push((file, connection, protocol));
+            }),
+            warn: Rc::new(move |url, reason| {
+                if !has_warned.replace(true) {
+                    warning.replace(Some((url.clone(), reason)));
+                }
             }),
         };
         let stream = fetch.stream;

@@ -18,7 +18,7 @@ use super::credentials;
 use super::failure;
 use super::memory::Page;
 use super::open::Opener;
-use super::origin::{Origin, shown, without_userinfo};
+use super::origin::{Origin, Scheme, shown, without_userinfo};
 use super::pace::{ClientRate, Pace};
 use super::pool::OriginSet;
 use super::redirect::Redirects;
@@ -246,6 +246,7 @@ impl Http {
                 Ok((head, body)) => {
                     let (origin, scratch) = (origin.clone(), self.shared.scratch.clone());
                     let took = asked.elapsed();
+                    set.has_answered.set(true);
                     return Ok(GetResponse::new(head, body, lease, took, url, origin, scratch));
                 }
                 Err(error) => error,
@@ -255,7 +256,9 @@ impl Http {
                 // No connection of HTTP/2 is left after this, so it comes here once.
                 set.require_http1();
             } else if is_repeated || !(lease.reused || is_unprocessed) {
-                return Err(failure::no_response(&url, error, choice));
+                let error = failure::no_response(&url, error, choice);
+                let is_first = origin.scheme == Scheme::Http && !set.has_answered.get();
+                return Err(if is_first { failure::perhaps_tls(error) } else { error });
             } else {
                 is_repeated = true;
                 if !is_unprocessed {

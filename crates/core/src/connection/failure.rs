@@ -42,6 +42,18 @@ pub(super) fn no_response(url: &Url, failure: SendFailure, choice: ProtocolChoic
     broken(url, failure, ended)
 }
 
+/// `error` of an origin over http that has never answered: many a TLS server ends the connection when it
+/// gets a request that is not encrypted.
+pub(super) fn perhaps_tls(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Reset | ErrorKind::ShortBody => {
+            let message = format!("{} (if it speaks TLS there, ask for https://)", error.message());
+            Error::new(error.kind(), message)
+        }
+        _ => error,
+    }
+}
+
 const BEFORE_A_RESPONSE: &str = "the connection ended before a response";
 
 /// The flag that leaves the server no other version than HTTP/2.

@@ -98,6 +98,8 @@ pub(super) struct OriginSet {
     route: Route,
     opener: Rc<Opener>,
     limit: Cell<usize>,
+    /// It has answered a request.
+    pub(super) has_answered: Cell<bool>,
     /// The origin does not take over HTTP/2 what it is asked for.
     wants_http1: Cell<bool>,
     state: RefCell<State>,
@@ -116,8 +118,10 @@ impl OriginSet {
     pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
         let route = opener.route(&origin);
         let state = RefCell::default();
-        let (limit, wants_http1) = (Cell::new(limit), Cell::default());
-        let set = Rc::new(Self { origin, route, opener, limit, wants_http1, state });
+        let (limit, has_answered, wants_http1) =
+            (Cell::new(limit), Cell::default(), Cell::default());
+        let set = Self { origin, route, opener, limit, has_answered, wants_http1, state };
+        let set = Rc::new(set);
         set.opener.memory().join(&set);
         set
     }

@@ -36,7 +36,9 @@ impl Engine {
         if (unreachable || matches!(failure.kind, ErrorKind::Tls | ErrorKind::Overloaded))
             && self.fails_whole_origin(now, origin, failure.kind)
         {
-            self.give_up_origin(origin, &failure);
+            let state = &self.origins[origin.0 as usize];
+            let attempts = state.connect_failures.max(state.budget.vain_requests());
+            self.give_up_origin(origin, &after(attempts, failure));
             return;
         }
         if failure.kind == ErrorKind::DiskFull {
@@ -76,10 +78,9 @@ impl Engine {
         if asks_too_much {
             failure.message =
                 format!("{} (the server asks for too long a wait; rerun later)", failure.message);
-        } else if failure.kind.is_retryable() && attempts > 1 {
-            failure.message = format!("{} (after {attempts} attempts)", failure.message);
+            return failure;
         }
-        failure
+        after(attempts, failure)
     }
 
     /// No new stream of `file` before `at`; without any stream it leaves its lane to others.
@@ -186,4 +187,12 @@ impl Engine {
         self.totals.failed += 1;
         self.actions.push(Action::GiveUp { file, failure });
     }
+}
+
+/// `failure`, which says that there were so many attempts where there was more than one.
+fn after(attempts: u32, mut failure: Failure) -> Failure {
+    if failure.kind.is_retryable() && attempts > 1 {
+        failure.message = format!("{} (after {attempts} attempts)", failure.message);
+    }
+    failure
 }

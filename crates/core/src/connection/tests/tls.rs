@@ -6,6 +6,7 @@ use http::{Request, Version};
 use hyper::body::Incoming;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::server::{Server, text};
 use super::*;
@@ -223,6 +224,28 @@ fn a_client_certificate_is_shown_to_who_wants_one() {
         tls.client_certificate = Some((file("ca.pem"), file("key.pem")));
         let known = secure.client(HttpConfig { tls, ..HttpConfig::default() });
         assert_eq!(known.text("https://a.test/x").await, "/x");
+    });
+}
+
+#[test]
+fn a_port_that_speaks_tls_alone_is_named() {
+    run(async {
+        let secure = Secure::new(&[]).await;
+        let error = Client::new(HttpConfig::default()).get(&secure.server.url("/")).await;
+        let message = error.err().unwrap().message();
+        assert!(message.contains("https://"), "{message}");
+        for answer in [&b""[..], b"\x15\x03\x03\0\x02\x02\x0a"] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            tokio::task::spawn_local(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.read_buf(&mut Vec::with_capacity(4096)).await.unwrap();
+                stream.write_all(answer).await.unwrap();
+            });
+            let error = Client::new(HttpConfig::default()).get(&url).await.err().unwrap();
+            let message = error.message();
+            assert!(message.contains("https://"), "{message}");
+        }
     });
 }
 
