@@ -15,7 +15,6 @@ use pelton_power::{CpuClock, ProcessCpu, Traffic};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use url::Url;
 
 pub(crate) use mailbox::Mailbox;
 
@@ -62,9 +61,6 @@ struct Run {
     outputs: HashMap<FileId, SharedOutput>,
     tasks: HashMap<StreamId, StreamTask>,
     served: Rc<RefCell<Vec<Served>>>,
-    /// What is to be told of the first body that came compressed.
-    warning: Rc<RefCell<Option<(Url, String)>>>,
-    has_warned: Rc<Cell<bool>>,
     cpu: ProcessCpu,
     cpu_at_start: Duration,
     cancelled: bool,
@@ -83,8 +79,6 @@ impl Driver {
             outputs: HashMap::new(),
             tasks: HashMap::new(),
             served: Rc::default(),
-            warning: Rc::default(),
-            has_warned: Rc::default(),
             cpu_at_start: cpu.cpu_time(),
             cpu,
             cancelled: false,
@@ -106,8 +100,7 @@ impl Driver {
             run.driver.recorder.warned(run.now(), &url, reason);
         }
         for (url, error) in found.failed {
-            let now = run.now();
-            run.driver.recorder.listing_failed(now, &url, error.into());
+            run.driver.recorder.listing_failed(run.now(), &url, error.into());
         }
         run.handle(Event::Files(found.files));
         run.handle(Event::ListEnded);
@@ -184,15 +177,15 @@ impl Run {
         for (file, connection, protocol) in self.served.borrow_mut().drain(..) {
             self.driver.recorder.served_by(file, connection, protocol);
         }
-        if let Some((url, reason)) = self.warning.take() {
-            self.driver.recorder.warned(now, &url, reason);
-        }
         let mut ending = None;
         match &event {
             Event::Data { stream, bytes } => {
                 if let Some(file) = self.driver.engine.file_of(*stream) {
                     self.driver.metering.moved(file, *bytes);
                 }
+            }
+            Event::Head { head, .. } if head.compressed => {
+                self.driver.recorder.came_compressed(now, &head.url);
             }
             Event::Ended { stream, .. } => {
                 self.tasks.remove(stream);
@@ -287,7 +280,6 @@ impl Run {
         let over = Rc::<Cell<_>>::default();
         let mailbox = Rc::clone(&self.driver.mailbox);
         let served = Rc::clone(&self.served);
-        let (warning, has_warned) = (Rc::clone(&self.warning), Rc::clone(&self.has_warned));
         let context = fetch::Context {
             http: self.driver.http.clone(),
             output: Rc::clone(output),
@@ -298,11 +290,6 @@ impl Run {
             tell: Rc::new(move |event| mailbox.put(event)),
             served_by: Rc::new(move |connection, protocol| {
                 served.borrow_mut().push((file, connection, protocol));
-            }),
-            warn: Rc::new(move |url, reason| {
-                if !has_warned.replace(true) {
-                    warning.replace(Some((url.clone(), reason)));
-                }
             }),
         };
         let stream = fetch.stream;

@@ -39,8 +39,6 @@ pub(crate) struct Context {
     pub(crate) tell: Rc<dyn Fn(Event)>,
     /// Takes note of the connection that serves the stream.
     pub(crate) served_by: Rc<dyn Fn(ConnectionId, Protocol)>,
-    /// Takes note of what a user should know of a URL, and why.
-    pub(crate) warn: Rc<dyn Fn(&Url, String)>,
 }
 
 /// Runs one stream to its end.
@@ -66,13 +64,6 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         Verdict::Keep(head, body_ends) => (head, body_ends),
         Verdict::Stop(outcome) => return Ok(outcome),
     };
-    if encoded(&response.headers) && !fields::is_compressed_by_name(&fetch.url) {
-        let message = format!(
-            "{}: the server compressed it (Content-Encoding), which was not asked for: it is stored as it came",
-            shown(&fetch.url)
-        );
-        (context.warn)(&fetch.url, message);
-    }
     let mut position = fetch.range.as_ref().map_or(0, |range| range.start);
     if fetch.anew {
         with_output(context, |output| output.restart())?;

@@ -587,6 +587,7 @@ impl World {
             validator: remote.validator(),
             digest: None,
             modified: Some(remote.modified()),
+            compressed: false,
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,
