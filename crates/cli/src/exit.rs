@@ -41,7 +41,7 @@ pub(crate) fn say(error: &Error) {
 
 /// A failure to read or write `what` on this machine.
 pub(crate) fn io(what: impl std::fmt::Display, error: std::io::Error) -> Error {
-    Error::new(ErrorKind::FileIo, what.to_string()).with_source(error)
+    Error::of_system(ErrorKind::FileIo, what.to_string(), error)
 }
 
 /// Something that was asked for makes no sense.

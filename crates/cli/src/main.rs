@@ -41,7 +41,21 @@ pub fn fuzz_settings(text: &str) {
     let _ = config::parse(&typed, || Ok(Surroundings { variable: Box::new(|_| None), file }));
 }
 
+/// More files and sockets at once: what is allowed to begin with is meant for programs that count them
+/// in a byte.
+#[cfg(unix)]
+fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it is refused, the run has fewer at once.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+#[cfg(not(unix))]
+fn raise_descriptors() {}
+
 fn main() -> ExitCode {
+    raise_descriptors();
     let typed: Vec<_> = std::env::args_os().collect();
     let cli = match config::parse(&typed, Surroundings::of_process) {
         Ok(cli) => cli,

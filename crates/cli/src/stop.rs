@@ -12,7 +12,7 @@ use crate::exit;
 
 /// A runtime to wait in: the work is done on a thread of pelton-core's.
 pub(crate) fn runtime() -> Result<Runtime> {
-    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = has_room().and_then(|()| Builder::new_current_thread().enable_all().build());
     let runtime = runtime.map_err(|error| exit::io("the runtime can't start", error))?;
     survive_file_limit(&runtime).map_err(|error| exit::io("signals can't be caught", error))?;
     Ok(runtime)
@@ -30,6 +30,19 @@ fn survive_file_limit(runtime: &Runtime) -> io::Result<()> {
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "it has the form of the one for unix")]
 fn survive_file_limit(_runtime: &Runtime) -> io::Result<()> {
+    Ok(())
+}
+
+/// Whether what a runtime opens for itself can be opened. It panics where that for signals can't be.
+#[cfg(unix)]
+fn has_room() -> io::Result<()> {
+    use std::os::unix::net::UnixStream;
+    (0..4).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>().map(drop)
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "it has the form of the one for unix")]
+fn has_room() -> io::Result<()> {
     Ok(())
 }
 

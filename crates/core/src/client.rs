@@ -354,7 +354,7 @@ where
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Error::new(ErrorKind::Internal, "no runtime could be built").with_source(error)
+        Error::of_system(ErrorKind::Internal, "no runtime could be built", error)
     })?;
     std::thread::Builder::new()
         .name("pelton".to_owned())
@@ -363,7 +363,7 @@ where
             local.block_on(&runtime, task());
         })
         .map_err(|error| {
-            Error::new(ErrorKind::Internal, "no thread could be started").with_source(error)
+            Error::of_system(ErrorKind::Internal, "no thread could be started", error)
         })?;
     Ok(())
 }

@@ -100,8 +100,7 @@ impl Driver {
             run.driver.recorder.warned(run.now(), &url, reason);
         }
         for (url, error) in found.failed {
-            let now = run.now();
-            run.driver.recorder.listing_failed(now, &url, error.into());
+            run.driver.recorder.listing_failed(run.now(), &url, error.into());
         }
         run.handle(Event::Files(found.files));
         run.handle(Event::ListEnded);
@@ -184,6 +183,9 @@ impl Run {
                 if let Some(file) = self.driver.engine.file_of(*stream) {
                     self.driver.metering.moved(file, *bytes);
                 }
+            }
+            Event::Head { head, .. } if head.compressed => {
+                self.driver.recorder.came_compressed(now, &head.url);
             }
             Event::Ended { stream, .. } => {
                 self.tasks.remove(stream);

@@ -1,7 +1,7 @@
 //! What failed, on which URL or file, why, and what to do.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::{fmt, io};
 
 /// What sort of failure it was. It decides the exit code and whether the engine tries again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +34,8 @@ pub enum ErrorKind {
     Exists,
     /// A file could not be created, written or renamed. Not retried.
     FileIo,
+    /// This process may open no more sockets and files. Retried, with fewer at once.
+    Descriptors,
     /// A status that says the request was wrong. Not retried.
     HttpStatus,
     /// A status of the 5xx family that may pass. Retried.
@@ -65,6 +67,7 @@ impl ErrorKind {
                 | Self::Reset
                 | Self::ShortBody
                 | Self::Protocol
+                | Self::Descriptors
                 | Self::ServerError
                 | Self::Overloaded
         )
@@ -90,7 +93,7 @@ impl ErrorKind {
             Self::CannotResume => 8,
             Self::DiskFull => 9,
             Self::Exists => 13,
-            Self::FileIo => 17,
+            Self::FileIo | Self::Descriptors => 17,
             Self::HttpStatus | Self::ServerError | Self::Redirect => 22,
             Self::Auth => 24,
             Self::Overloaded => 29,
@@ -116,6 +119,7 @@ impl ErrorKind {
             Self::DiskFull => "disk_full",
             Self::Exists => "exists",
             Self::FileIo => "file_io",
+            Self::Descriptors => "descriptors",
             Self::HttpStatus => "http_status",
             Self::ServerError => "server_error",
             Self::Redirect => "redirect",
@@ -144,6 +148,19 @@ impl Error {
     /// A failure of `kind`; `context` is one line that names the URL or file and what to do.
     pub fn new(kind: ErrorKind, context: impl Into<String>) -> Self {
         Self { kind, context: context.into(), source: None }
+    }
+
+    /// What the operating system refused: a failure of `kind`, or `Descriptors` where there is none left.
+    pub fn of_system(kind: ErrorKind, context: impl Into<String>, error: io::Error) -> Self {
+        let mut context = context.into();
+        if !is_out_of_descriptors(&error) {
+            return Self::new(kind, context).with_source(error);
+        }
+        context.push_str(
+            ": too many files and connections are open: raise `ulimit -n`, or have fewer at once \
+             with -x or -j",
+        );
+        Self::new(ErrorKind::Descriptors, context).with_source(error)
     }
 
     /// The same failure with its cause.
@@ -191,4 +208,17 @@ impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
     }
+}
+
+/// Whether this process, or the whole system, may open nothing more.
+#[cfg(unix)]
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let code = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| code == Some(errno.raw_os_error()))
+}
+
+#[cfg(not(unix))]
+fn is_out_of_descriptors(_error: &io::Error) -> bool {
+    false
 }

@@ -83,6 +83,8 @@ pub(crate) struct Recorder {
     failures: Vec<ErrorKind>,
     failed: Vec<FileSpec>,
     costs: Costs,
+    /// It was told that a server compresses what is asked for.
+    has_told_of_coding: bool,
 }
 
 /// What the meter and the connections say at some moment.
@@ -104,6 +106,7 @@ impl Recorder {
             failures: Vec::new(),
             failed: Vec::new(),
             costs: Costs::default(),
+            has_told_of_coding: false,
         }
     }
 
@@ -251,6 +254,15 @@ impl Recorder {
     /// Something is of no use, and the run goes on without it.
     pub(crate) fn warned(&self, now: Timestamp, url: &url::Url, reason: String) {
         (self.tell)(RunEvent::Warning(Warning { at_s: seconds(now), url: shown(url), reason }));
+    }
+
+    /// A server compressed what was not asked for like that: told once, of the first.
+    pub(crate) fn came_compressed(&mut self, now: Timestamp, url: &url::Url) {
+        const WHY: &str =
+            "the server compressed it, which was not asked for: it is stored as it came";
+        if !std::mem::replace(&mut self.has_told_of_coding, true) {
+            self.warned(now, url, format!("{}: {WHY}", shown(url)));
+        }
     }
 
     /// A listing could not be read: what it names is not in the list.

@@ -180,7 +180,7 @@ pub(crate) fn io_failure(at: &Path, what: &str, error: io::Error) -> Error {
             } else {
                 ""
             };
-            Error::new(ErrorKind::FileIo, format!("{path} {what}{advice}")).with_source(error)
+            Error::of_system(ErrorKind::FileIo, format!("{path} {what}{advice}"), error)
         }
     }
 }

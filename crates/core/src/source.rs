@@ -205,7 +205,8 @@ impl Reader<'_> {
     async fn in_time<T>(&self, url: &Url, arrives: impl Future<Output = Result<T>>) -> Result<T> {
         let limit = self.stall_timeout;
         tokio::time::timeout(limit, arrives).await.unwrap_or_else(|_| {
-            let message = format!("{}: nothing arrived for {} s", shown(url), limit.as_secs_f64());
+            let message =
+                format!("{}: no whole answer arrived for {} s", shown(url), limit.as_secs_f64());
             Err(Error::new(ErrorKind::Timeout, message))
         })
     }

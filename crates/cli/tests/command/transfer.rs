@@ -35,6 +35,47 @@ fn events(stdout: &str) -> Vec<Value> {
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// The command below `limit` of the shell's, with files of which each has a connection of its own.
+#[cfg(unix)]
+fn limited(run: &Run, limit: &str, url: &str) -> std::process::Output {
+    let pelton = run.command(&[]);
+    let line = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line]).arg(pelton.get_program()).current_dir(run.folder());
+    shell.args(["get", "--policy", "fixed", "-j", "64", "-x", "64", "-d", "out", url]);
+    shell.output().unwrap()
+}
+
+#[cfg(unix)]
+fn small_ones() -> Origin {
+    let files = (0..100).map(|i| VirtualFile::new(format!("/d/{i}"), 100_000, i)).collect();
+    Origin::start(OriginConfig { files, ..OriginConfig::default() }).unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_process_that_may_open_little_loses_no_file() {
+    let origin = small_ones();
+    for limit in ["-n 40", "-S -n 20"] {
+        let run = Run::new();
+        let ended = said(limited(&run, limit, &origin.url("/d/")));
+        assert_eq!(ended.code, 0, "{limit}: {}", ended.stderr);
+        assert_eq!(fs::read_dir(run.folder().join("out")).unwrap().count(), 100, "{limit}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_process_that_may_open_nothing_says_what_to_raise() {
+    let origin = small_ones();
+    for limit in 4..16 {
+        let run = Run::new();
+        let ended = said(limited(&run, &format!("-n {limit}"), &origin.url("/d/")));
+        assert_eq!(ended.code, 17, "{limit}: {}", ended.stderr);
+        assert!(ended.stderr.contains("raise `ulimit -n`"), "{limit}: {}", ended.stderr);
+    }
+}
+
 fn assert_there(run: &Run, name: &str, file: &VirtualFile) {
     let found = hash_file(&run.folder().join(name), DigestAlgorithm::Sha256).unwrap();
     assert_eq!(found, file.sha256(), "{name}");

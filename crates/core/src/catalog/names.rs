@@ -130,7 +130,7 @@ pub(super) fn excerpt(text: &str) -> String {
 /// `Usage`, with both URLs: two files have one name, one's name is a directory of the other's or its
 /// `.part`, or one file is given twice with different sizes or digests.
 pub fn collapse(specs: Vec<FileSpec>) -> Result<Vec<FileSpec>> {
-    let (kept, mut clashing) = joined(specs)?;
+    let (kept, mut clashing) = joined(specs, "give one another name (out=)")?;
     if clashing.is_empty() { Ok(kept) } else { Err(clashing.swap_remove(0).1) }
 }
 
@@ -138,15 +138,15 @@ pub fn collapse(specs: Vec<FileSpec>) -> Result<Vec<FileSpec>> {
 /// why. Nobody but the server could give them other names.
 pub(super) fn separate(specs: Vec<FileSpec>) -> Joined {
     // A listing says nothing twice that could contradict itself.
-    joined(specs).unwrap_or_default()
+    joined(specs, "leave one out with --exclude, and fetch it apart").unwrap_or_default()
 }
 
 /// Entries that can be stored side by side, and those that can't, with why.
 type Joined = (Vec<FileSpec>, Vec<(Url, Error)>);
 
-/// Entries with the names of others joined to these, and those that clash with others.
-fn joined(specs: Vec<FileSpec>) -> Result<Joined> {
-    let relations = relations(&specs);
+/// Entries with the names of others joined to these, and those that clash with others, with `advice`.
+fn joined(specs: Vec<FileSpec>, advice: &str) -> Result<Joined> {
+    let relations = relations(&specs, advice);
     // Where in `kept` each entry went; nowhere if it clashes.
     let mut place: Vec<Option<usize>> = Vec::with_capacity(specs.len());
     let mut kept: Vec<FileSpec> = Vec::with_capacity(specs.len());
@@ -184,7 +184,7 @@ enum Relation {
     Clash(Error),
 }
 
-fn relations(specs: &[FileSpec]) -> Vec<Relation> {
+fn relations(specs: &[FileSpec], advice: &str) -> Vec<Relation> {
     let mut by_name: HashMap<&str, usize> = HashMap::with_capacity(specs.len());
     for (index, spec) in specs.iter().enumerate() {
         by_name.entry(&spec.name).or_insert(index);
@@ -192,16 +192,21 @@ fn relations(specs: &[FileSpec]) -> Vec<Relation> {
     let relate = |(index, spec): (usize, &FileSpec)| match by_name.get(spec.name.as_str()) {
         Some(&first) if specs[first].url != spec.url => {
             let problem = format!("would both write {}", excerpt(&spec.name));
-            Relation::Clash(conflict(&specs[first], spec, &problem))
+            Relation::Clash(conflict(&specs[first], spec, &problem, advice))
         }
         Some(&first) if first != index => Relation::Again(first),
-        _ => clash(specs, spec, &by_name).map_or(Relation::First, Relation::Clash),
+        _ => clash(specs, spec, &by_name, advice).map_or(Relation::First, Relation::Clash),
     };
     specs.iter().enumerate().map(relate).collect()
 }
 
 /// Why `spec` can't be stored beside the others, all of which have other names.
-fn clash(specs: &[FileSpec], spec: &FileSpec, by_name: &HashMap<&str, usize>) -> Option<Error> {
+fn clash(
+    specs: &[FileSpec],
+    spec: &FileSpec,
+    by_name: &HashMap<&str, usize>,
+    advice: &str,
+) -> Option<Error> {
     // Where a sink keeps a file until it is complete, and what it knows of it.
     for suffix in [".part", ".part.state"] {
         let unfinished = spec.name.strip_suffix(suffix).and_then(|name| by_name.get(name));
@@ -211,7 +216,7 @@ fn clash(specs: &[FileSpec], spec: &FileSpec, by_name: &HashMap<&str, usize>) ->
                 excerpt(&specs[at].name),
                 excerpt(&spec.name)
             );
-            return Some(conflict(&specs[at], spec, &problem));
+            return Some(conflict(&specs[at], spec, &problem, advice));
         }
     }
     for (end, _) in spec.name.match_indices('/') {
@@ -220,15 +225,15 @@ fn clash(specs: &[FileSpec], spec: &FileSpec, by_name: &HashMap<&str, usize>) ->
                 "can't both be written: {} would be a file and a directory",
                 excerpt(&specs[at].name)
             );
-            return Some(conflict(&specs[at], spec, &problem));
+            return Some(conflict(&specs[at], spec, &problem, advice));
         }
     }
     None
 }
 
-fn conflict(one: &FileSpec, other: &FileSpec, problem: &str) -> Error {
+fn conflict(one: &FileSpec, other: &FileSpec, problem: &str, advice: &str) -> Error {
     let (one, other) = (shown(&one.url), shown(&other.url));
-    let line = format!("{one} and {other} {problem}; give one another name (out=)");
+    let line = format!("{one} and {other} {problem}; {advice}");
     Error::new(ErrorKind::Usage, line)
 }
 

@@ -143,11 +143,13 @@ where
     };
     for level in 1.. {
         let directories = mem::take(&mut walk.next_level);
-        let Some(first) = directories.first() else {
+        if directories.is_empty() {
             break;
-        };
+        }
         if level > DEEPEST && options.depth.is_none() {
-            return Err(too_deep(&first.url));
+            let endless = directories.into_iter().map(|directory| directory.url);
+            walk.found.failed.extend(endless.map(|url| (url.clone(), too_deep(&url))));
+            break;
         }
         // Unlike futures as they complete, a buffered stream keeps the listings' order.
         let mut pages = stream::iter(directories)

@@ -12,13 +12,13 @@ use pelton_algos::units::{BitRate, Bytes};
 use tokio::time::Instant;
 use url::Url;
 
-use super::config::HttpConfig;
+use super::config::{HttpConfig, ProtocolChoice};
 use super::connector::Connector;
 use super::credentials;
 use super::failure;
 use super::memory::Page;
 use super::open::Opener;
-use super::origin::{Origin, shown, without_userinfo};
+use super::origin::{Origin, Scheme, shown, without_userinfo};
 use super::pace::{ClientRate, Pace};
 use super::pool::OriginSet;
 use super::redirect::Redirects;
@@ -226,7 +226,7 @@ impl Http {
 
     /// Sends one request. A server may close a connection that served before just as it is used
     /// again (RFC 9112, section 9.5): such a request is sent once more, and so is one that the server
-    /// has not begun with.
+    /// has not begun with, or wants to have over HTTP/1.1.
     async fn exchange(
         &self,
         method: &Method,
@@ -235,34 +235,38 @@ impl Http {
         headers: &HeaderMap,
         over: &dyn Fn(ConnectionId),
     ) -> Result<GetResponse> {
-        let set = self.set(origin);
-        let mut lease = set.acquire().await?;
-        over(lease.id());
-        let request = message(&set, method, &url, headers, lease.protocol())?;
-        let mut asked = Instant::now();
-        let mut outcome = lease.send(request).await;
-        if let Err(error) = &outcome
-            && (lease.reused || failure::is_unprocessed(error))
-        {
-            tracing::debug!(%error, %origin, "sending again");
-            let is_stale = !failure::is_unprocessed(error);
-            drop(lease);
-            if is_stale {
-                // What idled as long as this one is as likely to be dead.
-                set.close_idle();
-            }
-            lease = set.acquire().await?;
+        let (set, choice) = (self.set(origin), self.shared.config.protocol);
+        let mut is_repeated = false;
+        loop {
+            let lease = set.acquire().await?;
             over(lease.id());
             let request = message(&set, method, &url, headers, lease.protocol())?;
-            asked = Instant::now();
-            outcome = lease.send(request).await;
-        }
-        match outcome {
-            Ok((head, body)) => {
-                let (origin, scratch) = (origin.clone(), self.shared.scratch.clone());
-                Ok(GetResponse::new(head, body, lease, asked.elapsed(), url, origin, scratch))
+            let asked = Instant::now();
+            let error = match lease.send(request).await {
+                Ok((head, body)) => {
+                    let (origin, scratch) = (origin.clone(), self.shared.scratch.clone());
+                    let took = asked.elapsed();
+                    set.has_answered.set(true);
+                    return Ok(GetResponse::new(head, body, lease, took, url, origin, scratch));
+                }
+                Err(error) => error,
+            };
+            let is_unprocessed = failure::is_unprocessed(&error);
+            if choice == ProtocolChoice::Auto && failure::requires_http1(&error) {
+                // No connection of HTTP/2 is left after this, so it comes here once.
+                set.require_http1();
+            } else if is_repeated || !(lease.reused || is_unprocessed) {
+                let error = failure::no_response(&url, error, choice);
+                let is_first = origin.scheme == Scheme::Http && !set.has_answered.get();
+                return Err(if is_first { failure::perhaps_tls(error) } else { error });
+            } else {
+                is_repeated = true;
+                if !is_unprocessed {
+                    // What idled as long as this one is as likely to be dead.
+                    set.close_idle();
+                }
             }
-            Err(error) => Err(failure::no_response(&url, error)),
+            tracing::debug!(%error, %origin, "sending again");
         }
     }
 }

@@ -5,14 +5,14 @@ use std::io;
 use h2::Reason;
 use url::Url;
 
+use super::config::ProtocolChoice;
 use super::open::SendFailure;
 use super::origin::shown;
 use super::tls;
 use crate::{Error, ErrorKind};
 
-/// A request that got no response.
-pub(super) fn no_response(url: &Url, failure: impl Into<SendFailure>) -> Error {
-    let failure = failure.into();
+/// A request that got no response, where the user chose the HTTP version like this.
+pub(super) fn no_response(url: &Url, failure: SendFailure, choice: ProtocolChoice) -> Error {
     // With TLS 1.3 a server judges the client's certificate only after the handshake.
     if let Some(refusal) = transport_error(&failure).and_then(tls::cause) {
         let message = format!("{}: {}", shown(url), tls::explain(refusal));
@@ -21,6 +21,10 @@ pub(super) fn no_response(url: &Url, failure: impl Into<SendFailure>) -> Error {
     let SendFailure::Http2(error) = &failure else {
         return broken(url, failure, BEFORE_A_RESPONSE);
     };
+    if let Some(flag) = flag(choice).filter(|_| requires_http1(&failure)) {
+        let message = format!("{}: the server wants HTTP/1.1 here: leave out {flag}", shown(url));
+        return Error::new(ErrorKind::Protocol, message).with_source(failure);
+    }
     // In cleartext HTTP/2 is spoken without asking whether the server knows it.
     if is_no_http2(error) {
         let message = format!(
@@ -38,7 +42,35 @@ pub(super) fn no_response(url: &Url, failure: impl Into<SendFailure>) -> Error {
     broken(url, failure, ended)
 }
 
+/// `error` of an origin over http that has never answered: many a TLS server ends the connection when it
+/// gets a request that is not encrypted.
+pub(super) fn perhaps_tls(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Reset | ErrorKind::ShortBody => {
+            let message = format!("{} (if it speaks TLS there, ask for https://)", error.message());
+            Error::new(error.kind(), message)
+        }
+        _ => error,
+    }
+}
+
 const BEFORE_A_RESPONSE: &str = "the connection ended before a response";
+
+/// The flag that leaves the server no other version than HTTP/2.
+const fn flag(choice: ProtocolChoice) -> Option<&'static str> {
+    match choice {
+        ProtocolChoice::Http2 => Some("--http2"),
+        ProtocolChoice::Http2PriorKnowledge => Some("--http2-prior-knowledge"),
+        ProtocolChoice::Auto | ProtocolChoice::Http1 => None,
+    }
+}
+
+/// Whether the server wants to be asked over HTTP/1.1 instead (RFC 9113, section 7): some do where a
+/// client certificate or NTLM is needed.
+pub(super) fn requires_http1(failure: &SendFailure) -> bool {
+    matches!(failure, SendFailure::Http2(error)
+        if error.is_remote() && error.reason() == Some(Reason::HTTP_1_1_REQUIRED))
+}
 
 /// Whether what came was no frame. A server that does not know HTTP/2 takes its preface for a bad
 /// request, and what it says of that begins like a frame of some impossible size.

@@ -114,6 +114,8 @@ pub(super) struct Opener {
     config: Rc<HttpConfig>,
     router: Router,
     tls: OnceCell<Arc<ClientConfig>>,
+    /// The same, and HTTP/1.1 is all that is offered.
+    tls_http1: OnceCell<Arc<ClientConfig>>,
     telemetry: Rc<Telemetry>,
     pace: Pace,
     memory: Memory,
@@ -129,12 +131,12 @@ impl Opener {
         pace: Pace,
     ) -> Result<Self> {
         let router = Router::new(&config.proxies)?;
-        let (tls, memory) = Default::default();
-        let opener = Self { connector, config, router, tls, telemetry, pace, memory };
+        let (tls, tls_http1, memory) = Default::default();
+        let opener = Self { connector, config, router, tls, tls_http1, telemetry, pace, memory };
         // Loading the platform's authorities takes time that a run over http need not spend; a file
         // that the user named is checked before anything else happens.
         if opener.config.tls.extra_ca.is_some() || opener.config.tls.client_certificate.is_some() {
-            opener.tls_config()?;
+            opener.tls_config(false)?;
         }
         Ok(opener)
     }
@@ -159,15 +161,18 @@ impl Opener {
             && self.config.protocol != ProtocolChoice::Http2PriorKnowledge
     }
 
-    /// Opens a connection to `origin`, which holds no more than there is `room` for.
+    /// Opens a connection to `origin`, which holds no more than there is `room` for, and speaks HTTP/1.1
+    /// where it `wants_http1`.
     pub(super) async fn open(
         &self,
         origin: &Origin,
         route: &Route,
         room: &Room,
+        wants_http1: bool,
     ) -> Result<Established> {
         let limit = self.config.connect_timeout;
-        match tokio::time::timeout(limit, self.open_untimed(origin, route, room)).await {
+        let opened = self.open_untimed(origin, route, room, wants_http1);
+        match tokio::time::timeout(limit, opened).await {
             Ok(result) => result,
             Err(_) => Err(Error::new(
                 ErrorKind::Timeout,
@@ -181,11 +186,15 @@ impl Opener {
         origin: &Origin,
         route: &Route,
         room: &Room,
+        wants_http1: bool,
     ) -> Result<Established> {
         let start = Instant::now();
         let (wire, rtt) = self.reach(origin, route).await?;
         let (protocol, sender, capacity, driver) = match origin.scheme {
-            Scheme::Https => self.over_tls(wire, origin, route, rtt, room).await?,
+            Scheme::Https => {
+                let tls = self.tls_config(wants_http1)?;
+                self.over_tls(tls, wire, origin, route, rtt, room).await?
+            }
             Scheme::Http if self.config.protocol == ProtocolChoice::Http2PriorKnowledge => {
                 let buffers = room.http2();
                 // By itself HTTP/2 makes a system call for 8 KiB.
@@ -238,6 +247,7 @@ impl Opener {
 
     async fn over_tls(
         &self,
+        tls: Arc<ClientConfig>,
         wire: Wire,
         origin: &Origin,
         route: &Route,
@@ -248,7 +258,7 @@ impl Opener {
             let message = format!("{origin}: the host is no name that a certificate can have");
             Error::new(ErrorKind::Tls, message).with_source(error)
         })?;
-        let stream = TlsStream::connect(self.tls_config()?, name, wire)
+        let stream = TlsStream::connect(tls, name, wire)
             .await
             .map_err(|error| tls::handshake_failure(origin, error))?;
         let (window, rtt) = (self.pace.window(rtt), end_to_end(route, rtt));
@@ -266,7 +276,11 @@ impl Opener {
         }
     }
 
-    fn tls_config(&self) -> Result<Arc<ClientConfig>> {
+    fn tls_config(&self, wants_http1: bool) -> Result<Arc<ClientConfig>> {
+        if wants_http1 {
+            let config = self.tls_config(false)?;
+            return Ok(Arc::clone(self.tls_http1.get_or_init(|| tls::for_http1(&config))));
+        }
         if let Some(config) = self.tls.get() {
             return Ok(Arc::clone(config));
         }

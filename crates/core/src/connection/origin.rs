@@ -121,13 +121,15 @@ pub fn shown_text(text: &str) -> String {
 
 /// Whether a field of a query, `name=value`, holds a secret, as far as its name tells.
 fn is_secret(field: &str) -> bool {
-    const NAMES: [&str; 15] = [
-        "sig", "pwd", "pw", "pass", "jwt", "hmac", "code", "otp", "pin", "sid",
-        "sas", // and CDNs':
+    const NAMES: [&str; 14] = [
+        "sig", "pwd", "pw", "pass", "hmac", "code", "otp", "pin", "sid", "sas", // and CDNs':
         "qak", "hdnea", "hdntl", "hdnts",
     ];
-    const PARTS: [&str; 14] = [
+    const PARTS: [&str; 17] = [
         "token",
+        "tkn",
+        "jwt",
+        "assertion",
         "secret",
         "passw",
         "passphrase",
@@ -142,7 +144,7 @@ fn is_secret(field: &str) -> bool {
         "bearer",
         "ticket",
     ];
-    const ENDS: [&str; 2] = ["key", "auth"];
+    const ENDS: [&str; 3] = ["key", "auth", "tok"];
     let name = field.split_once('=').map_or("", |(name, _)| name);
     let name: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
@@ -236,10 +238,16 @@ mod tests {
             "X-Goog-Credential",
             "ticket",
             "otp",
+            "tok",
+            "auth_tok",
+            "tkn",
+            "id_jwt",
+            "client_assertion",
         ] {
             assert!(is_secret(&format!("{name}=1")), "{name}");
         }
-        for name in ["encoding", "codec", "author", "keyword", "pinned", "page", "expires", "side"]
+        for name in
+            ["encoding", "codec", "author", "keyword", "pinned", "page", "expires", "side", "stock"]
         {
             assert!(!is_secret(&format!("{name}=1")), "{name}");
         }

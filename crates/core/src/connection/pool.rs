@@ -1,8 +1,9 @@
 //! The connections of one origin and who waits for them.
 
+mod state;
+
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -19,6 +20,7 @@ use super::origin::Origin;
 use super::proxy::Route;
 use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
+use state::State;
 
 /// How long no further connection is tried after one could not be opened while others work: a
 /// server that takes no more is not asked for each request again.
@@ -98,23 +100,21 @@ pub(super) struct OriginSet {
     route: Route,
     opener: Rc<Opener>,
     limit: Cell<usize>,
+    /// It has answered a request.
+    pub(super) has_answered: Cell<bool>,
+    /// The origin does not take over HTTP/2 what it is asked for.
+    wants_http1: Cell<bool>,
     state: RefCell<State>,
-}
-
-#[derive(Default)]
-struct State {
-    connections: Vec<Rc<Connection>>,
-    opening: usize,
-    waiters: VecDeque<Waiter>,
-    /// Until then no further connection is tried.
-    refused_until: Option<Instant>,
 }
 
 impl OriginSet {
     pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
         let route = opener.route(&origin);
         let state = RefCell::default();
-        let set = Rc::new(Self { origin, route, opener, limit: Cell::new(limit), state });
+        let (limit, has_answered, wants_http1) =
+            (Cell::new(limit), Cell::default(), Cell::default());
+        let set = Self { origin, route, opener, limit, has_answered, wants_http1, state };
+        let set = Rc::new(set);
         set.opener.memory().join(&set);
         set
     }
@@ -179,6 +179,12 @@ impl OriginSet {
         self.close_retired();
     }
 
+    /// From now on HTTP/1.1 alone is spoken; connections of HTTP/2 take no further request.
+    pub(super) fn require_http1(&self) {
+        self.wants_http1.set(true);
+        self.retain(|connection| connection.protocol == Protocol::Http11);
+    }
+
     pub(super) fn has_connections(&self) -> bool {
         self.state.borrow().existing() > 0
     }
@@ -236,9 +242,12 @@ impl OriginSet {
     fn spawn_open(self: &Rc<Self>, room: Room) {
         let set = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let result = set.opener.open(&set.origin, &set.route, &room).await;
+            let is_limited = set.wants_http1.get();
+            let result = set.opener.open(&set.origin, &set.route, &room, is_limited).await;
             set.state.borrow_mut().opening -= 1;
             match result {
+                // It has turned out meanwhile that this one is of no use.
+                Ok(_) if set.wants_http1.get() != is_limited => set.pump(),
                 Ok(established) => set.adopt(established, room),
                 Err(error) => set.refused(&error),
             }
@@ -344,60 +353,5 @@ impl OriginSet {
         state.connections = kept;
         drop(state);
         drop::<Vec<_>>(gone);
-    }
-}
-
-impl State {
-    /// Connections that are open or being opened.
-    fn existing(&self) -> usize {
-        self.connections.iter().filter(|connection| !connection.is_closed()).count() + self.opening
-    }
-
-    /// Whether a connection may be opened without having more than `limit`.
-    fn may_open(&self, limit: usize) -> bool {
-        let existing = self.existing();
-        existing < limit && (existing == 0 || !self.is_paused())
-    }
-
-    /// Connections that serve no request and are about to take the next one, or to close.
-    fn finishing(&self) -> usize {
-        let finishing = |connection: &&Rc<Connection>| {
-            connection.outstanding.get() == 0
-                && !connection.takes_another()
-                && !connection.is_closed()
-        };
-        self.connections.iter().filter(finishing).count()
-    }
-
-    /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
-    /// share a connection only where no further one may be opened, and then evenly: those that are
-    /// still being opened get their part too.
-    fn pick(&mut self, limit: usize) -> Option<Rc<Connection>> {
-        self.waiters.retain(|waiter| !waiter.is_closed());
-        if self.waiters.is_empty() {
-            return None;
-        }
-        let existing = self.existing();
-        let is_slow = |connection: &&Rc<Connection>| connection.is_slow.get();
-        let crawling = self.connections.iter().filter(|it| is_slow(it) && !it.is_closed()).count();
-        let may_share = existing >= limit || self.is_paused();
-        // Those that crawl bear requests where there can be no others.
-        let takes_slow = may_share && crawling == existing;
-        let bearing = || self.connections.iter().filter(|it| takes_slow || !is_slow(it));
-        let outstanding = |connection: &Rc<Connection>| connection.outstanding.get();
-        let share = if may_share {
-            let requests = bearing().map(outstanding).sum::<usize>() + self.waiters.len();
-            requests.div_ceil(if takes_slow { existing } else { existing - crawling }.max(1))
-        } else {
-            1
-        };
-        bearing()
-            .filter(|connection| connection.takes_another() && outstanding(connection) < share)
-            .min_by_key(|connection| (outstanding(connection), Reverse(connection.served.get())))
-            .map(Rc::clone)
-    }
-
-    fn is_paused(&self) -> bool {
-        self.refused_until.is_some_and(|until| Instant::now() < until)
     }
 }

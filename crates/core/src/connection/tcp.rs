@@ -135,13 +135,10 @@ impl TcpConnector {
     }
 
     async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>> {
-        let unresolved = || {
-            Error::new(
-                ErrorKind::Resolve,
-                format!("{host}: cannot be resolved; check the name and the network"),
-            )
-        };
-        let found = lookup_host((host, port)).await.map_err(|e| unresolved().with_source(e))?;
+        let found = lookup_host((host, port)).await.map_err(|error| {
+            let failure = format!("{host}: cannot be resolved; check the name and the network");
+            Error::of_system(ErrorKind::Resolve, failure, error)
+        })?;
         let addresses = interleave(found.filter(|address| match self.family {
             AddressFamily::Any => true,
             AddressFamily::V4 => address.is_ipv4(),
@@ -166,10 +163,9 @@ impl TcpConnector {
                     "{}: cannot connect; check host, port and network",
                     host_and_port(host, port)
                 );
-                let failure = Error::new(ErrorKind::Connect, failure);
                 match error {
-                    Some(cause) => failure.with_source(cause),
-                    None => failure,
+                    Some(cause) => Error::of_system(ErrorKind::Connect, failure, cause),
+                    None => Error::new(ErrorKind::Connect, failure),
                 }
             })?;
         let io = TcpIo(stream);

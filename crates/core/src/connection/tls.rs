@@ -73,6 +73,13 @@ pub(super) fn client_config(
     Ok(Arc::new(config))
 }
 
+/// The same as `config`, and HTTP/1.1 is all that is offered.
+pub(super) fn for_http1(config: &ClientConfig) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.alpn_protocols = vec![ALPN_HTTP11.to_vec()];
+    Arc::new(config)
+}
+
 /// What a failed handshake with `origin` means, and what to do.
 pub(super) fn handshake_failure(origin: &Origin, error: io::Error) -> Error {
     let (kind, why) = match cause(&error) {

@@ -146,7 +146,7 @@ impl Engine {
     /// surely be used, so that they open while the first requests are under way.
     pub(super) fn announce_connections(&mut self) {
         let Some(decision) = &self.decision else { return };
-        let total = self.config.limits.max_connections;
+        let total = self.config.limits.max_connections.min(self.descriptors.capacity());
         let planned = decision.connections();
         let lanes: u32 = decision.channels();
         let ahead = self.opened_ahead();

@@ -56,6 +56,8 @@ pub struct Head {
     pub digest: Option<Digest>,
     /// `Last-Modified`, parsed.
     pub modified: Option<SystemTime>,
+    /// The server compressed it, and its name does not say so.
+    pub compressed: bool,
     /// Where the response came from, after redirects.
     pub url: Url,
     /// The origin of `url`.

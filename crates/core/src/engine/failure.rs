@@ -17,6 +17,10 @@ const ORIGIN_DOUBLINGS: u32 = 3;
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = stream;
+        if failure.kind == ErrorKind::Descriptors {
+            self.on_too_many_open(now, stream.began, file, failure);
+            return;
+        }
         if failure.kind.is_overload() {
             self.note_overload(now, &stream, &failure);
         }
@@ -32,7 +36,9 @@ impl Engine {
         if (unreachable || matches!(failure.kind, ErrorKind::Tls | ErrorKind::Overloaded))
             && self.fails_whole_origin(now, origin, failure.kind)
         {
-            self.give_up_origin(origin, &failure);
+            let state = &self.origins[origin.0 as usize];
+            let attempts = state.connect_failures.max(state.budget.vain_requests());
+            self.give_up_origin(origin, &after(attempts, failure));
             return;
         }
         if failure.kind == ErrorKind::DiskFull {
@@ -72,14 +78,13 @@ impl Engine {
         if asks_too_much {
             failure.message =
                 format!("{} (the server asks for too long a wait; rerun later)", failure.message);
-        } else if failure.kind.is_retryable() && attempts > 1 {
-            failure.message = format!("{} (after {attempts} attempts)", failure.message);
+            return failure;
         }
-        failure
+        after(attempts, failure)
     }
 
     /// No new stream of `file` before `at`; without any stream it leaves its lane to others.
-    fn hold(&mut self, at: Timestamp, file: FileId) {
+    pub(super) fn hold(&mut self, at: Timestamp, file: FileId) {
         self.release_hold(file);
         let entry = &mut self.files[file.index()];
         entry.not_before = Some(at);
@@ -182,4 +187,12 @@ impl Engine {
         self.totals.failed += 1;
         self.actions.push(Action::GiveUp { file, failure });
     }
+}
+
+/// `failure`, which says that there were so many attempts where there was more than one.
+fn after(attempts: u32, mut failure: Failure) -> Failure {
+    if failure.kind.is_retryable() && attempts > 1 {
+        failure.message = format!("{} (after {attempts} attempts)", failure.message);
+    }
+    failure
 }

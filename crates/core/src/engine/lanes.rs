@@ -88,6 +88,7 @@ impl Engine {
     pub(super) fn room(&self, now: Timestamp, origin: OriginId) -> u32 {
         let state = &self.origins[origin.0 as usize];
         let here = state.stream_budget(now, self.room.requests).saturating_sub(state.streams);
+        let here = here.min(self.room_for_descriptors(now));
         let total = self.config.limits.max_connections;
         if state.multiplexes {
             let others = self.origins.iter().filter(|other| other.streams > 0).count() as u32;

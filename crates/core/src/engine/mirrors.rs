@@ -136,6 +136,7 @@ const fn is_of_place(kind: ErrorKind) -> bool {
             | ErrorKind::DiskFull
             | ErrorKind::Exists
             | ErrorKind::FileIo
+            | ErrorKind::Descriptors
             | ErrorKind::Cancelled
             | ErrorKind::Internal
     )

@@ -8,6 +8,7 @@ mod config;
 mod connections;
 mod control;
 mod damage;
+mod descriptors;
 mod dispatch;
 mod event;
 mod failure;
@@ -180,6 +181,8 @@ pub struct Engine {
     paused: bool,
     /// The disk was full lately.
     full: Option<Full>,
+    /// How many streams this process can have open files and sockets for, as far as known.
+    descriptors: OriginBudget,
     cancelled: bool,
     /// [`Action::Done`] was given.
     over: bool,
@@ -237,6 +240,7 @@ impl Engine {
             has_connected: false,
             paused: false,
             full: None,
+            descriptors: OriginBudget::new(u32::MAX),
             cancelled: false,
             over: false,
             actions: Vec::new(),

@@ -4,6 +4,7 @@ mod complete;
 mod control;
 mod crashes;
 mod damage;
+mod descriptors;
 mod faults;
 mod host;
 mod learnt;

@@ -45,6 +45,10 @@ impl Engine {
                 self.enqueue(file);
                 self.on_full(now, file, failure);
             }
+            Opened::Failed(failure) if failure.kind == ErrorKind::Descriptors => {
+                entry.opened = None;
+                self.on_too_many_open(now, now, file, failure);
+            }
             Opened::Failed(failure) => self.give_up(file, failure),
         }
     }
@@ -191,6 +195,7 @@ impl Engine {
         self.remove_stream(stream);
         match outcome {
             Outcome::Complete => {
+                self.redecide |= self.descriptors.on_success(now);
                 if let Some(in_flight) = in_flight.filter(|s| ended.whole && s.end.is_none()) {
                     self.learn_size(file, in_flight.position);
                     let entry = &self.files[file.index()];

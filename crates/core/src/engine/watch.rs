@@ -136,6 +136,8 @@ impl Engine {
             self.abort_crawling(id);
             let url = shown(self.files[stream.file.index()].url());
             let what = match stream.recent.quiet_bytes {
+                // Perhaps a part of its head.
+                0 if !stream.has_head => "no whole answer arrived".to_owned(),
                 0 => "nothing arrived".to_owned(),
                 bytes => format!("only {bytes} bytes arrived"),
             };

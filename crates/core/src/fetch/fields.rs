@@ -6,6 +6,7 @@ use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, LAST_MODIFIED, RETRY_AFTER,
 };
 use http::{HeaderMap, HeaderName};
+use url::Url;
 
 use crate::engine::Validator;
 
@@ -86,6 +87,14 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     let then = httpdate::parse_http_date(value).ok()?;
     let now = date(headers, &DATE).unwrap_or(now);
     Some(then.duration_since(now).unwrap_or(Duration::ZERO))
+}
+
+/// Whether the name at the end of `url` says that it is compressed: servers that say so of such a file mean
+/// the file itself.
+pub(super) fn is_compressed_by_name(url: &Url) -> bool {
+    const ENDS: [&str; 7] = [".gz", ".tgz", ".bz2", ".xz", ".zst", ".br", ".z"];
+    let path = url.path().to_ascii_lowercase();
+    ENDS.iter().any(|end| path.ends_with(end))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use http::{HeaderMap, StatusCode};
 
 use super::digests;
 use super::fields::{
-    content_length, content_range, encoded, modified, same_version, text, unsatisfied_total,
-    validator,
+    content_length, content_range, encoded, is_compressed_by_name, modified, same_version, text,
+    unsatisfied_total, validator,
 };
 use super::status::{may_be_about_the_range, status_error};
 use crate::connection::{GetResponse, shown};
@@ -35,6 +35,7 @@ pub(super) fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
     let head = Head {
         total,
         ranges: !encoded(headers) && (status == StatusCode::PARTIAL_CONTENT || says_so),
+        compressed: encoded(headers) && !is_compressed_by_name(&fetch.url),
         modified: modified(headers),
         validator: validator(headers),
         digest: fetch.wants_digest.then(|| digests::promised(status, headers)).flatten(),

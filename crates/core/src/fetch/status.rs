@@ -50,8 +50,18 @@ pub(super) fn may_be_about_the_range(status: StatusCode) -> bool {
 
 /// Carries `Retry-After` inside an error.
 #[derive(Debug, thiserror::Error)]
-#[error("the server asks to wait {} s", .0.as_secs())]
+#[error("the server asks to wait {}", length(*.0))]
 struct RetryAfter(Duration);
+
+/// A year and more is no number that tells anybody anything.
+fn length(pause: Duration) -> String {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    if pause > YEAR {
+        "for longer than a year".to_owned()
+    } else {
+        format!("{} s", pause.as_secs())
+    }
+}
 
 /// How long the server asked to wait, where `error` came with that.
 pub(crate) fn asked_pause(error: &Error) -> Option<Duration> {
@@ -67,5 +77,22 @@ impl From<Error> for Failure {
             .and_then(|source| source.downcast_ref::<io::Error>())
             .is_some_and(|cause| cause.kind() == io::ErrorKind::QuotaExceeded);
         Self { kind: error.kind(), message: error.message(), retry_after, is_quota }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_said_in_words_where_its_number_tells_nothing() {
+        for (asked, said) in [("7", "to wait 7 s"), ("99999999999999999999", "longer than a year")]
+        {
+            let headers =
+                HeaderMap::from_iter([(http::header::RETRY_AFTER, asked.parse().unwrap())]);
+            let url = Url::parse("http://a.test/").unwrap();
+            let message = status_error(&url, StatusCode::TOO_MANY_REQUESTS, &headers).message();
+            assert!(message.ends_with(said), "{message}");
+        }
     }
 }

@@ -348,6 +348,25 @@ fn warnings(events: &[RunEvent]) -> Vec<&str> {
 }
 
 #[test]
+fn what_a_server_compressed_unasked_is_stored_as_it_came_and_told_once() {
+    let server = Scripted::start(|_| {
+        let reply = Reply::status("200 OK").field("Content-Encoding", "gzip");
+        reply.field("Content-Length", 4).body("gzip")
+    })
+    .unwrap();
+    for (paths, told) in [(["/a", "/b"], 1), (["/a.tar.gz", "/b.GZ"], 0)] {
+        let out = tempfile::tempdir().unwrap();
+        let urls = paths.map(|path| server.url(path));
+        let (report, events) = run_with_events(client().download(urls).into_dir(out.path()));
+        assert!(report.is_complete(), "{:?}", report.files);
+        let warnings = warnings(&events);
+        assert_eq!(warnings.len(), told, "{warnings:?}");
+        assert!(warnings.iter().all(|reason| reason.contains("stored as it came")), "{warnings:?}");
+        assert!(paths.iter().all(|path| fs::read(out.path().join(&path[1..])).unwrap() == b"gzip"));
+    }
+}
+
+#[test]
 fn what_is_no_list_of_digests_is_told_and_the_file_is_judged_without_it() {
     const PAGE: &str = "<!doctype html><title>Welcome</title>";
     for (content_type, body, told) in [

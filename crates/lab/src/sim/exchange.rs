@@ -174,6 +174,7 @@ impl World {
             validator: Validator { etag: Some("\"1\"".to_owned()), last_modified: None },
             digest: None,
             modified: None,
+            compressed: false,
             url: live.fetch.url.clone(),
             origin: self.name.clone(),
             protocol: self.origin.protocol,

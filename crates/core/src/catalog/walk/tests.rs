@@ -122,13 +122,15 @@ async fn pages_that_come_in_any_order_give_one_order_and_few_are_in_flight() {
 }
 
 #[tokio::test]
-async fn a_loop_of_links_ends_in_an_error_that_says_how_to_go_on() {
+async fn a_loop_of_links_fails_alone_and_says_how_to_go_on() {
     let pages = Cell::new(0);
     let fetch = async |url: Url| {
         pages.set(pages.get() + 1);
         Ok(page(url, &["self/", "f"]))
     };
-    let error = walk(root(), &recursive(), fetch).await.unwrap_err();
+    let found = walk(root(), &recursive(), fetch).await.unwrap();
+    assert_eq!((found.files.len(), found.failed.len()), (DEEPEST as usize, 1));
+    let error = &found.failed[0].1;
     assert_eq!(error.kind(), ErrorKind::Listing);
     assert!(error.to_string().contains("http://h/r/self/self/"), "{error}");
     assert!(error.to_string().contains("--depth"), "{error}");

@@ -12,6 +12,9 @@ const LONGEST_HEAD: usize = 64 * 1024;
 /// Most fields of a head.
 const MOST_FIELDS: usize = 512;
 
+/// How a TLS server begins that takes a request for a handshake (RFC 8446, section 5.1).
+const TLS_ALERT: &[u8] = &[0x15, 0x03];
+
 /// What a server sent is no HTTP.
 pub(super) fn malformed(what: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
@@ -32,6 +35,9 @@ pub(super) fn written<T>(request: &Request<T>) -> Vec<u8> {
 
 /// Takes the head of a response from the beginning of `buffer`. `None` while it is incomplete.
 pub(super) fn read(buffer: &mut BytesMut) -> io::Result<Option<Response<()>>> {
+    if buffer.starts_with(TLS_ALERT) {
+        return Err(malformed("it speaks TLS on this port: was https:// meant?"));
+    }
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);
     let mut config = httparse::ParserConfig::default();

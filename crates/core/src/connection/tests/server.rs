@@ -1,7 +1,6 @@
 //! A small origin server.
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -109,7 +108,13 @@ async fn serve(
             connection,
         });
         let answer = handler(request);
-        async move { Ok::<_, Infallible>(answer.await) }
+        async move {
+            let answer = answer.await;
+            match answer.extensions().get::<h2::Reason>() {
+                Some(reason) => Err(h2::Error::from(*reason)),
+                None => Ok(answer),
+            }
+        }
     });
     let mut peeked = tokio::io::BufReader::new(stream);
     let Ok(head) = tokio::io::AsyncBufReadExt::fill_buf(&mut peeked).await else { return };

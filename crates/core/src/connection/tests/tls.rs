@@ -6,6 +6,7 @@ use http::{Request, Version};
 use hyper::body::Incoming;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::server::{Server, text};
 use super::*;
@@ -67,7 +68,10 @@ impl Secure {
             .unwrap();
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         let handler = |request: Request<Incoming>| {
-            let response = text(request.uri().path());
+            let mut response = text(request.uri().path());
+            if request.uri().path() == "/old" && request.version() == Version::HTTP_2 {
+                response.extensions_mut().insert(h2::Reason::HTTP_1_1_REQUIRED);
+            }
             Box::pin(async move { response }) as _
         };
         let server = Server::start(Some(Arc::new(config)), handler).await;
@@ -112,6 +116,42 @@ fn alpn_picks_the_protocol() {
             let client = secure.trusting(ProtocolChoice::Http2);
             let error = client.get("https://a.test/x").await.err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Tls, "{}", error.message());
+        }
+    });
+}
+
+#[test]
+fn a_server_that_wants_http1_is_asked_over_it_from_then_on() {
+    run(async {
+        let secure = Secure::new(&["h2", "http/1.1"]).await;
+        let client = secure.trusting(ProtocolChoice::Auto);
+        for (path, expected) in [
+            ("/new", Protocol::Http2),
+            ("/old", Protocol::Http11),
+            ("/old", Protocol::Http11),
+            ("/new", Protocol::Http11),
+        ] {
+            let mut response = client.get(&format!("https://a.test{path}")).await.unwrap();
+            assert_eq!(response.protocol, expected, "{path}");
+            assert_eq!(read(&mut response).await.unwrap(), path);
+        }
+        assert_eq!(secure.server.accepted.get(), 2);
+        assert_eq!(secure.server.seen.borrow().len(), 5, "one of them was asked for twice");
+    });
+}
+
+#[test]
+fn what_wants_http1_names_the_flag_that_forbids_it() {
+    run(async {
+        let secure = Secure::new(&["h2", "http/1.1"]).await;
+        for (choice, flag) in [
+            (ProtocolChoice::Http2, "leave out --http2:"),
+            (ProtocolChoice::Http2PriorKnowledge, "leave out --http2-prior-knowledge:"),
+        ] {
+            let client = secure.trusting(choice);
+            let error = client.get("https://a.test/old").await.err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Protocol);
+            assert!(error.message().contains(flag), "{}", error.message());
         }
     });
 }
@@ -184,6 +224,28 @@ fn a_client_certificate_is_shown_to_who_wants_one() {
         tls.client_certificate = Some((file("ca.pem"), file("key.pem")));
         let known = secure.client(HttpConfig { tls, ..HttpConfig::default() });
         assert_eq!(known.text("https://a.test/x").await, "/x");
+    });
+}
+
+#[test]
+fn a_port_that_speaks_tls_alone_is_named() {
+    run(async {
+        let secure = Secure::new(&[]).await;
+        let error = Client::new(HttpConfig::default()).get(&secure.server.url("/")).await;
+        let message = error.err().unwrap().message();
+        assert!(message.contains("https://"), "{message}");
+        for answer in [&b""[..], b"\x15\x03\x03\0\x02\x02\x0a"] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            tokio::task::spawn_local(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.read_buf(&mut Vec::with_capacity(4096)).await.unwrap();
+                stream.write_all(answer).await.unwrap();
+            });
+            let error = Client::new(HttpConfig::default()).get(&url).await.err().unwrap();
+            let message = error.message();
+            assert!(message.contains("https://"), "{message}");
+        }
     });
 }
 

@@ -325,6 +325,9 @@ fn a_host_that_never_answers_is_given_up_once() {
     world.get_all();
     world.run();
     assert!((0..3).all(|file| world.failure(file).kind == ErrorKind::Timeout));
+    let message = &world.failure(0).message;
+    assert!(message.contains("no whole answer arrived for"), "its head may have begun: {message}");
+    assert!(message.ends_with("(after 5 attempts)"), "{message}");
 }
 
 #[test]

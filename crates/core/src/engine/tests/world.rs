@@ -72,6 +72,8 @@ pub(super) struct World {
     pub(super) metered: bool,
     /// So many files more find the disk full when they are opened.
     pub(super) full_at_opening: u32,
+    /// So many streams can have a socket and a file.
+    pub(super) descriptors: usize,
     /// What lies where files go; nothing where this says nothing.
     pub(super) found: Vec<(usize, Opened)>,
     /// How long it takes to finish a file.
@@ -124,6 +126,7 @@ impl World {
             of_crowd: 1.0,
             metered: false,
             full_at_opening: 0,
+            descriptors: usize::MAX,
             found: Vec::new(),
             slow_finish: None,
             damages: VecDeque::new(),
@@ -458,6 +461,11 @@ impl World {
         *self.streams.entry(fetch.file).or_default() += 1;
         self.later(rtt, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
+        if self.live.len() > self.descriptors {
+            let failed = Outcome::Failed(Failure::new(ErrorKind::Descriptors, "too many open"));
+            let ended = Event::Ended { stream: fetch.stream, result: failed };
+            self.later(Duration::ZERO, Coming::Event(Box::new(ended)));
+        }
         self.fetches.push((self.now, fetch));
     }
 
@@ -579,6 +587,7 @@ impl World {
             validator: remote.validator(),
             digest: None,
             modified: Some(remote.modified()),
+            compressed: false,
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,

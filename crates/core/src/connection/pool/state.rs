@@ -1,0 +1,73 @@
+//! Which connection takes the next request, and whether there may be another.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use tokio::time::Instant;
+
+use super::{Connection, Waiter};
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) connections: Vec<Rc<Connection>>,
+    pub(super) opening: usize,
+    pub(super) waiters: VecDeque<Waiter>,
+    /// Until then no further connection is tried.
+    pub(super) refused_until: Option<Instant>,
+}
+
+impl State {
+    /// Connections that are open or being opened.
+    pub(super) fn existing(&self) -> usize {
+        self.connections.iter().filter(|connection| !connection.is_closed()).count() + self.opening
+    }
+
+    /// Whether a connection may be opened without having more than `limit`.
+    pub(super) fn may_open(&self, limit: usize) -> bool {
+        let existing = self.existing();
+        existing < limit && (existing == 0 || !self.is_paused())
+    }
+
+    /// Connections that serve no request and are about to take the next one, or to close.
+    pub(super) fn finishing(&self) -> usize {
+        let finishing = |connection: &&Rc<Connection>| {
+            connection.outstanding.get() == 0
+                && !connection.takes_another()
+                && !connection.is_closed()
+        };
+        self.connections.iter().filter(finishing).count()
+    }
+
+    /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
+    /// share a connection only where no further one may be opened, and then evenly: those that are
+    /// still being opened get their part too.
+    pub(super) fn pick(&mut self, limit: usize) -> Option<Rc<Connection>> {
+        self.waiters.retain(|waiter| !waiter.is_closed());
+        if self.waiters.is_empty() {
+            return None;
+        }
+        let existing = self.existing();
+        let is_slow = |connection: &&Rc<Connection>| connection.is_slow.get();
+        let crawling = self.connections.iter().filter(|it| is_slow(it) && !it.is_closed()).count();
+        let may_share = existing >= limit || self.is_paused();
+        // Those that crawl bear requests where there can be no others.
+        let takes_slow = may_share && crawling == existing;
+        let bearing = || self.connections.iter().filter(|it| takes_slow || !is_slow(it));
+        let outstanding = |connection: &Rc<Connection>| connection.outstanding.get();
+        let share = if may_share {
+            let requests = bearing().map(outstanding).sum::<usize>() + self.waiters.len();
+            requests.div_ceil(if takes_slow { existing } else { existing - crawling }.max(1))
+        } else {
+            1
+        };
+        bearing()
+            .filter(|connection| connection.takes_another() && outstanding(connection) < share)
+            .min_by_key(|connection| (outstanding(connection), Reverse(connection.served.get())))
+            .map(Rc::clone)
+    }
+
+    fn is_paused(&self) -> bool {
+        self.refused_until.is_some_and(|until| Instant::now() < until)
+    }
+}
