@@ -176,6 +176,10 @@ enum pelton_code
      */
     PELTON_CODE_OTHER = 24,
     /**
+     * No more files and sockets may be open. Tried again with fewer at once.
+     */
+    PELTON_CODE_DESCRIPTORS = 25,
+    /**
      * A pointer is NULL where one is needed.
      */
     PELTON_CODE_NULL_ARGUMENT = 100,

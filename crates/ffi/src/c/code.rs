@@ -62,6 +62,8 @@ pub enum PeltonCode {
     Unfinished = 23,
     /// A failure that has no number yet; its message says what it is.
     Other = 24,
+    /// No more files and sockets may be open. Tried again with fewer at once.
+    Descriptors = 25,
     /// A pointer is NULL where one is needed.
     NullArgument = 100,
     /// A `struct_size` is too small, or a field that this library does not know is not zero.
@@ -81,7 +83,7 @@ pub enum PeltonCode {
 }
 
 /// Every code with its name; those of failed downloads are the names in JSON.
-const NAMES: [(PeltonCode, &CStr); 33] = [
+const NAMES: [(PeltonCode, &CStr); 34] = [
     (PeltonCode::Ok, c"ok"),
     (PeltonCode::Usage, c"usage"),
     (PeltonCode::NotFound, c"not_found"),
@@ -107,6 +109,7 @@ const NAMES: [(PeltonCode, &CStr); 33] = [
     (PeltonCode::Internal, c"internal"),
     (PeltonCode::Unfinished, c"unfinished"),
     (PeltonCode::Other, c"other"),
+    (PeltonCode::Descriptors, c"descriptors"),
     (PeltonCode::NullArgument, c"null_argument"),
     (PeltonCode::StructSize, c"struct_size"),
     (PeltonCode::NotUtf8, c"not_utf8"),
@@ -170,6 +173,7 @@ mod tests {
             (ErrorKind::Listing, 20),
             (ErrorKind::Cancelled, 21),
             (ErrorKind::Internal, 22),
+            (ErrorKind::Descriptors, 25),
         ] {
             assert_eq!(PeltonCode::from(kind) as i32, code, "{}", kind.name());
         }

@@ -1,5 +1,6 @@
 /* The codes of failed downloads, and of a panic. Not provoked: PELTON_CODE_OTHER, which is for failures
-   of later versions, and PELTON_CODE_UNSUPPORTED, which no call gives on Linux. */
+   of later versions, PELTON_CODE_UNSUPPORTED, which no call gives on Linux, and PELTON_CODE_DESCRIPTORS,
+   which the tests of the command provoke. */
 
 #include <dlfcn.h>
 #include <sys/resource.h>
