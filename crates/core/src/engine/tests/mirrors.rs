@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use url::Url;
+
 use super::super::*;
 use super::complete::{fixed, policies};
 use super::host::{Ending, Host, Remote};

@@ -1,0 +1,106 @@
+//! What the engine tells of itself: for reports, progress and policies, and nothing changes by it.
+
+use std::time::Duration;
+
+use pelton_algos::cluster::SizeClass;
+use pelton_algos::link::LinkEstimate;
+use pelton_algos::policy::Decision;
+use pelton_algos::ranges::StreamId;
+use pelton_algos::units::{BitRate, Bytes};
+use url::Url;
+
+use super::{Engine, FileId, Resumable, Totals, UserLimits};
+use crate::catalog::{Digest, FileSpec};
+
+impl Engine {
+    /// What the run has done so far.
+    pub fn totals(&self) -> Totals {
+        let active: Bytes =
+            self.active.iter().map(|id| Bytes(self.files[id.index()].outstanding())).sum();
+        Totals {
+            expected: self.totals.delivered + self.waiting.bytes() + active,
+            delivered: self.totals.delivered,
+            ..self.totals
+        }
+    }
+
+    /// How long a run waits for space on a full disk.
+    pub const fn disk_patience(&self) -> Duration {
+        self.config.disk_patience
+    }
+
+    /// The user's ceilings at present.
+    pub const fn user_limits(&self) -> UserLimits {
+        self.config.limits
+    }
+
+    /// The present belief about the link.
+    pub fn link(&self) -> LinkEstimate {
+        self.link.estimate()
+    }
+
+    /// Goodput over the last sample: two round trips, at least 100 ms.
+    pub const fn goodput(&self) -> BitRate {
+        self.goodput
+    }
+
+    /// The present decision.
+    pub const fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
+    }
+
+    /// The policy's name.
+    pub fn policy_name(&self) -> &str {
+        self.policy.name()
+    }
+
+    /// What `file` is.
+    pub fn spec(&self, file: FileId) -> &FileSpec {
+        &self.files[file.index()].spec
+    }
+
+    /// What `file` was promised to hash to: by the list, else by the server where that counts.
+    pub fn digest(&self, file: FileId) -> Option<&Digest> {
+        let entry = &self.files[file.index()];
+        entry.spec.digest.as_ref().or(entry.promised.as_ref())
+    }
+
+    /// Where `file` is asked for: its URL, or the mirror that was tried last.
+    pub fn place(&self, file: FileId) -> &Url {
+        self.files[file.index()].place()
+    }
+
+    /// Bytes of `file` that are there.
+    pub fn bytes_of(&self, file: FileId) -> u64 {
+        self.files[file.index()].ranges.done_bytes()
+    }
+
+    /// The size class of `file`, as last known.
+    pub fn class_of(&self, file: FileId) -> SizeClass {
+        self.files[file.index()].class
+    }
+
+    /// Files whose size is only predicted.
+    pub fn files_of_unknown_size(&self) -> u64 {
+        self.files.iter().filter(|entry| entry.size_is_guessed()).count() as u64
+    }
+
+    /// The file that `stream` belongs to, while it is in flight.
+    pub fn file_of(&self, stream: StreamId) -> Option<FileId> {
+        self.streams.get(&stream).map(|s| s.file)
+    }
+
+    /// What a rerun needs to continue `file`: its done ranges and what they belong to. `None`
+    /// when nothing can be continued.
+    pub fn resumable(&self, file: FileId) -> Option<Resumable> {
+        self.files[file.index()].resumable()
+    }
+
+    /// Files in transfer, with the bytes that are there and the size as far as known.
+    pub fn active_files(&self) -> impl Iterator<Item = (FileId, u64, Option<u64>)> + '_ {
+        self.active.iter().map(|id| {
+            let ranges = &self.files[id.index()].ranges;
+            (*id, ranges.done_bytes(), ranges.size())
+        })
+    }
+}
