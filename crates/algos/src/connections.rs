@@ -45,6 +45,19 @@ pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     u32::try_from(in_flight.div_ceil(flight.0)).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS)
 }
 
+/// Requests under way over one HTTP/1.1 connection at most (RFC 9112 section 9.3.2): what one of them
+/// meets, those behind it meet too.
+const MOST_PIPELINED: u32 = 8;
+
+/// Whoever is behind a longer response than this over HTTP/1.1 is better served elsewhere.
+pub const LONGEST_AHEAD: Bytes = Bytes::kib(256);
+
+/// Requests that each HTTP/1.1 connection bears where `requests` for short files fill the path and
+/// there are no more than `connections`.
+pub fn pipelined(requests: u32, connections: u32) -> u32 {
+    requests.div_ceil(connections.max(1)).clamp(1, MOST_PIPELINED)
+}
+
 /// Connections over which files larger than [`FEW_ROUND_TRIPS`] are multiplexed: more where losses
 /// keep windows small.
 pub fn multiplexed(link: &LinkEstimate) -> u32 {

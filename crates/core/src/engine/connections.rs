@@ -9,7 +9,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::Action;
-use super::{Engine, OriginId};
+use super::{Engine, OriginId, OriginState};
 use crate::connection::{Origin, Protocol};
 
 /// The bandwidth may be so many times what is assumed before it was seen.
@@ -24,12 +24,14 @@ pub(super) struct Room {
     pub(super) shared: u32,
     /// Requests that share connections.
     pub(super) requests: u32,
+    /// Requests for short files, of which several may wait on one HTTP/1.1 connection.
+    pub(super) pipelined: u32,
 }
 
 impl Default for Room {
     /// Nothing is known of the path.
     fn default() -> Self {
-        Self { separate: u32::MAX, shared: u32::MAX, requests: u32::MAX }
+        Self { separate: u32::MAX, shared: u32::MAX, requests: u32::MAX, pipelined: 0 }
     }
 }
 
@@ -64,7 +66,7 @@ impl Engine {
             let link = self.link.estimate();
             let separate = connections::with_room(&link);
             let shared = connections::multiplexed(&link).saturating_mul(self.growth.windows());
-            Room { separate, shared: shared.min(separate), requests: u32::MAX }
+            Room { separate, shared: shared.min(separate), ..Room::default() }
         });
     }
 
@@ -95,7 +97,8 @@ impl Engine {
         };
         // A full path needs no more windows, and many files are under way over each.
         let shared = if self.link.was_full() { connections::with_room(&link) } else { sharing };
-        Some(Room { separate, shared, requests: sharing.saturating_mul(2) })
+        let pipelined = seen.map_or(0, |_| separate);
+        Some(Room { separate, shared, requests: sharing.saturating_mul(2), pipelined })
     }
 
     /// The first answers have told how large files are, or how fast the link is: where files are short,
@@ -111,6 +114,25 @@ impl Engine {
         let planned = (lanes / self.growth.factor()).max(1);
         let factor = self.most_lanes().div_ceil(planned);
         self.growth.widen(now, self.link.estimate().rtt, factor);
+    }
+
+    /// Whether `origin` answers requests in their order became known.
+    pub(super) fn on_pipelines(&mut self, now: Timestamp, origin: &Origin, does: bool) {
+        let id = self.origin_id(origin);
+        let state = self.origin(id);
+        state.pipelines = Some(does && state.pipelines != Some(false));
+        if does && self.link.seen_bandwidth().is_some() {
+            self.widen_for_short_files(now);
+        }
+    }
+
+    /// Requests that each connection to an origin bears where it is not shared over HTTP/2.
+    pub(super) fn pipelined(&self, state: &OriginState) -> u32 {
+        if state.multiplexes || state.pipelines != Some(true) {
+            return 1;
+        }
+        let connections = state.budget.capacity().min(self.config.limits.max_connections);
+        connections::pipelined(self.room.pipelined, connections)
     }
 
     /// Whether requests share connections, with room for twice as many of those.
@@ -150,6 +172,7 @@ impl Engine {
         let planned = decision.connections();
         let lanes: u32 = decision.channels();
         let ahead = self.opened_ahead();
+        let grows = self.policy.allows_growth();
         let known_sizes = self.sizes.knows_any()
             && self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
         let files: Vec<u32> = (0..self.origins.len()).map(|index| self.files_of(index)).collect();
@@ -168,12 +191,23 @@ impl Engine {
             let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
             let streams = if state.multiplexes { streams } else { streams.max(ahead.min(files)) };
             let open = if files == 0 { 0 } else { streams.min(limit) };
-            if state.told != Some((limit, open)) {
-                state.told = Some((limit, open));
+            let may_pipeline = grows
+                && !state.multiplexes
+                && state.pipelines != Some(false)
+                && files > limit;
+            let pipelined = match self.room.pipelined {
+                _ if !may_pipeline => 1,
+                // That it can be done is found out before it is known whether it is of use.
+                0 => 2,
+                requests => connections::pipelined(requests, limit),
+            };
+            if state.told != Some((limit, open, pipelined)) {
+                state.told = Some((limit, open, pipelined));
                 self.actions.push(Action::Connections {
                     origin: state.origin.clone(),
                     limit,
                     open,
+                    pipelined,
                 });
             }
         }

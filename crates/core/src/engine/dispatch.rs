@@ -11,7 +11,7 @@ use pelton_algos::time::Timestamp;
 use super::event::{Action, Fetch, FileId};
 use super::file::{Entry, OpenedAs, State};
 use super::watch::Recent;
-use super::{Engine, Stream};
+use super::{Engine, OriginState, Stream};
 
 impl Engine {
     /// Starts whatever the present decision, the budgets and the work allow.
@@ -58,16 +58,23 @@ impl Engine {
     /// Takes the next waiting file of `classes`, larger ones first, into transfer: from the origin
     /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
-        // Files in transfer without a stream will have one in a moment.
-        let opening = self.idle.len() as u32;
-        let total = self.config.limits.max_connections;
-        if self.has_most_files() || opening + self.connections_in_use() >= total {
+        if self.has_most_files() {
             return false;
         }
+        // Files in transfer without a stream will have one in a moment.
+        let about_to_be = |o: &OriginState| (o.streams + o.idle).div_ceil(self.pipelined(o));
+        let separate = self.origins.iter().filter(|o| !o.multiplexes);
+        let in_use: u32 = separate.map(about_to_be).sum();
+        let total = self.config.limits.max_connections;
+        let has_connection = |state: &OriginState| {
+            in_use < total
+                || !state.multiplexes && (state.streams + state.idle) % self.pipelined(state) > 0
+        };
         let next =
             SizeClass::ALL.into_iter().rev().filter(|c| classes.contains(*c)).find_map(|c| {
                 let origins = self.waiting.origins(c).map(|id| (id, &self.origins[id.0 as usize]));
                 origins
+                    .filter(|(_, state)| has_connection(state))
                     .filter(|(id, state)| self.room(now, *id) > state.idle)
                     .min_by_key(|(_, state)| state.streams + state.idle)
                     .map(|(id, _)| (c, id))

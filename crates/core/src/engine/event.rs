@@ -210,6 +210,14 @@ pub enum Event {
     },
     /// The transport measured a round-trip time.
     Rtt(Duration),
+    /// Whether an origin answers requests in their order over HTTP/1.1 became known: where it does,
+    /// several may be under way over one connection (RFC 9112 section 9.3.2).
+    Pipelines {
+        /// The origin.
+        origin: Origin,
+        /// It does.
+        does: bool,
+    },
     /// A connection is ready for requests.
     Connected {
         /// Whom it leads to.
@@ -311,6 +319,9 @@ pub enum Action {
         limit: u32,
         /// These will surely be used.
         open: u32,
+        /// Requests that each shall bear over HTTP/1.1, once it is known that the origin answers them in
+        /// their order; if more than one, find that out and tell it by [`Event::Pipelines`].
+        pipelined: u32,
     },
     /// Every byte of `file` is there: verify and rename it; answer with [`Event::Finished`] or
     /// [`Event::Damaged`].

@@ -122,6 +122,7 @@ impl Engine {
         if !telling || !state.budget.on_overload(now, stream.began, in_use, asked_for) {
             return;
         }
+        state.pipelines = Some(false);
         self.redecide = true;
         let vain = state.budget.vain_requests();
         if failure.kind == ErrorKind::Overloaded && vain > 0 {

@@ -87,7 +87,8 @@ impl Engine {
     /// Streams that may start at `origin` now.
     pub(super) fn room(&self, now: Timestamp, origin: OriginId) -> u32 {
         let state = &self.origins[origin.0 as usize];
-        let here = state.stream_budget(now, self.room.requests).saturating_sub(state.streams);
+        let budget = state.stream_budget(now, self.room.requests, self.pipelined(state));
+        let here = budget.saturating_sub(state.streams);
         let here = here.min(self.room_for_descriptors(now));
         let total = self.config.limits.max_connections;
         if state.multiplexes {
@@ -95,7 +96,10 @@ impl Engine {
             // One connection at least, which bears them all.
             return if state.streams > 0 || others < total { here } else { 0 };
         }
-        here.min(total.saturating_sub(self.connections_in_use()))
+        let pipelined = self.pipelined(state);
+        let others = self.connections_in_use() - state.streams.div_ceil(pipelined);
+        let most = total.saturating_sub(others).saturating_mul(pipelined);
+        here.min(most.saturating_sub(state.streams))
     }
 
     /// Whether one more range stream of a file may start at `origin` now. It shall bring a window of
@@ -112,13 +116,15 @@ impl Engine {
 
     /// Streams that have a connection of their own.
     pub(super) fn connections_in_use(&self) -> u32 {
-        self.origins.iter().filter(|o| !o.multiplexes).map(|o| o.streams).sum()
+        let separate = self.origins.iter().filter(|o| !o.multiplexes);
+        separate.map(|o| o.streams.div_ceil(self.pipelined(o))).sum()
     }
 }
 
 impl OriginState {
-    /// Streams that may be in flight at `now`: `sharing` where they share connections.
-    fn stream_budget(&self, now: Timestamp, sharing: u32) -> u32 {
+    /// Streams that may be in flight at `now`: `sharing` where they share connections, and where they do
+    /// not `pipelined` over each.
+    fn stream_budget(&self, now: Timestamp, sharing: u32, pipelined: u32) -> u32 {
         let connections = self.budget.allowed(now);
         if self.connect_failures > 0 && !self.ever_answered {
             return connections.min(PROBES);
@@ -126,7 +132,7 @@ impl OriginState {
         if self.multiplexes {
             connections.saturating_mul(STREAMS_PER_CONNECTION).min(sharing)
         } else {
-            connections
+            connections.saturating_mul(pipelined)
         }
     }
 

@@ -93,11 +93,14 @@ struct OriginState {
     idle: u32,
     /// Answers over HTTP/2: many requests share a connection.
     multiplexes: bool,
+    /// Answers requests in their order over HTTP/1.1, as far as known. Who has refused one is asked for
+    /// one at a time.
+    pipelines: Option<bool>,
     ever_answered: bool,
     /// Failures to connect since the origin last answered.
     connect_failures: u32,
-    /// What the driver was last told: the limit and the connections to open early.
-    told: Option<(u32, u32)>,
+    /// What the driver was last told: the limit, the connections to open early and what each bears.
+    told: Option<(u32, u32, u32)>,
 }
 
 /// The model that predicts joules for the policy.
@@ -279,6 +282,7 @@ impl Engine {
                 self.link.on_rtt(now, rtt);
                 self.on_connected(now, &origin, protocol, rtt);
             }
+            Event::Pipelines { origin, does } => self.on_pipelines(now, &origin, does),
             Event::Energy(total) => self.energy = Some(total),
             Event::Timeout => {
                 self.drop_stalled(now);
@@ -386,6 +390,7 @@ impl Engine {
             files: [0; 3],
             idle: 0,
             multiplexes: false,
+            pipelines: None,
             ever_answered: false,
             connect_failures: 0,
             told: None,

@@ -259,7 +259,12 @@ impl Engine {
     /// Lanes over all clusters that growth may reach.
     pub(super) fn most_lanes(&self) -> u32 {
         let limits = self.limits();
-        limits.max_connections.min(limits.max_files)
+        let pipelined = self.origins.iter().map(|origin| self.pipelined(origin)).max().unwrap_or(1);
+        let lanes = match pipelined {
+            1 => limits.max_connections,
+            _ => limits.max_connections.saturating_mul(pipelined).min(self.room.pipelined),
+        };
+        lanes.min(limits.max_files)
     }
 
     /// Lanes of each allocation, as often as growth says. Where files are too small for the range streams that were planned

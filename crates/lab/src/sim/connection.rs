@@ -70,6 +70,12 @@ pub(super) struct Connection {
     pub(super) served: u64,
     /// One more than the limit allows: it takes no request and closes when it is free.
     pub(super) retiring: bool,
+    /// Something will come over it that nobody wants (HTTP/1.1): it closes when it is free.
+    pub(super) spoilt: bool,
+    /// Requests in the order of their answers (HTTP/1.1).
+    pub(super) in_turn: VecDeque<StreamId>,
+    /// When the server is done with the requests that it has (HTTP/1.1).
+    pub(super) served_at: Timestamp,
     /// The server knows that the client has closed it.
     pub(super) gone: bool,
     pub(super) timer_planned: Option<Timestamp>,
@@ -105,6 +111,9 @@ impl Connection {
             outstanding: 0,
             served: 0,
             retiring: false,
+            spoilt: false,
+            in_turn: VecDeque::new(),
+            served_at: begun,
             gone: false,
             timer_planned: None,
             paced_until: Timestamp::START,
@@ -198,7 +207,8 @@ impl Connection {
                 Some(last) if last.meaning == meaning => last.end = self.written,
                 _ => self.spans.push_back(Span { end: self.written, meaning }),
             }
-            if left > part && matches!(meaning, Meaning::Body(_)) {
+            let takes_turns = meaning.stream().is_some_and(|stream| self.allowed.contains_key(&stream));
+            if left > part && takes_turns && matches!(meaning, Meaning::Body(_)) {
                 self.outbox.push_back((meaning, left - part));
             } else if left > part {
                 self.outbox.push_front((meaning, left - part));

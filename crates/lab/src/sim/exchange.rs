@@ -1,5 +1,6 @@
 //! Requests and their responses, as pelton-core's `fetch` sees them.
 
+use pelton_algos::connections::LONGEST_AHEAD;
 use pelton_algos::credit::StreamCredit;
 use pelton_algos::ranges::StreamId;
 use pelton_core::ErrorKind;
@@ -65,6 +66,9 @@ impl World {
             live.connection = Some(index);
             live.asked_at = self.now;
         }
+        if !self.multiplexes() {
+            self.connections[index as usize].in_turn.push_back(stream);
+        }
         self.upload(index, Message::Request(stream), 0);
     }
 
@@ -75,7 +79,13 @@ impl World {
             live.refused = self.responses_under_way >= bears;
         }
         self.responses_under_way += 1;
-        self.agenda.plan(self.now + self.origin.latency, Happening::Respond { index, stream });
+        let mut begins = self.now;
+        if !self.multiplexes() {
+            let connection = &mut self.connections[index as usize];
+            begins = begins.max(connection.served_at);
+            connection.served_at = begins + self.origin.latency;
+        }
+        self.agenda.plan(begins + self.origin.latency, Happening::Respond { index, stream });
     }
 
     pub(super) fn respond(&mut self, index: ConnectionIndex, stream: StreamId) {
@@ -164,6 +174,7 @@ impl World {
             let mut failure = Failure::new(ErrorKind::Overloaded, "the server is overloaded");
             failure.retry_after = self.origin.overload.and_then(|overload| overload.retry_after);
             self.live.remove(&stream);
+            connection.in_turn.pop_front();
             self.tell(Event::Ended { stream, result: Outcome::Failed(failure) });
             self.release(index);
             return;
@@ -181,7 +192,11 @@ impl World {
             response_time: self.now.saturating_since(live.asked_at),
         };
         let is_empty = live.position >= live.body_end;
+        let is_long = live.body_end - live.position > LONGEST_AHEAD.0;
         self.tell(Event::Head { stream, head });
+        if is_long && !self.multiplexes() {
+            self.send_elsewhere(index, 1);
+        }
         if is_empty {
             self.complete(index, stream);
         }
@@ -211,7 +226,35 @@ impl World {
     fn complete(&mut self, index: ConnectionIndex, stream: StreamId) {
         self.live.remove(&stream);
         self.tell(Event::Ended { stream, result: Outcome::Complete });
+        self.connections[index as usize].in_turn.pop_front();
+        self.see_order();
         self.release(index);
+    }
+
+    /// The first answer shows whether further ones come in order: what is asked for behind it to find
+    /// that out is a head, which costs next to nothing and is left out here.
+    fn see_order(&mut self) {
+        if self.pool.pipelined > 1 && !self.multiplexes() && !self.pool.in_order {
+            self.pool.in_order = true;
+            let origin = self.name.clone();
+            self.tell(Event::Pipelines { origin, does: true });
+        }
+    }
+
+    /// Requests behind the first `kept` of a connection go elsewhere, and their answers are for nobody.
+    fn send_elsewhere(&mut self, index: ConnectionIndex, kept: usize) {
+        let connection = &mut self.connections[index as usize];
+        let behind = connection.in_turn.split_off(kept.min(connection.in_turn.len()));
+        connection.spoilt |= !behind.is_empty();
+        connection.outstanding -= behind.len() as u32;
+        for stream in behind.into_iter().rev() {
+            if let Some(live) = self.live.get_mut(&stream) {
+                live.connection = None;
+                live.head_left = sizes::HEAD;
+                self.pool.waiters.push_front(stream);
+            }
+        }
+        self.pump_pool();
     }
 
     /// A response is given up: over HTTP/1.1 its connection with it.
@@ -221,8 +264,16 @@ impl World {
             self.release(index);
         } else {
             let connection = &mut self.connections[index as usize];
+            let position = connection.in_turn.iter().position(|other| *other == stream);
+            let position = position.unwrap_or_default();
+            self.send_elsewhere(index, position + 1);
+            let connection = &mut self.connections[index as usize];
+            connection.in_turn.pop_back();
             connection.outstanding -= 1;
-            self.close(index);
+            connection.spoilt = true;
+            if position == 0 {
+                self.close(index);
+            }
         }
     }
 

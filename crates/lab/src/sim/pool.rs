@@ -19,6 +19,10 @@ const HTTP2_STREAMS: u32 = 128;
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     pub(super) limit: u32,
+    /// Requests that each connection shall bear over HTTP/1.1.
+    pub(super) pipelined: u32,
+    /// The server was seen to answer in order.
+    pub(super) in_order: bool,
     pub(super) open: Vec<ConnectionIndex>,
     pub(super) opening: u32,
     pub(super) waiters: VecDeque<StreamId>,
@@ -93,9 +97,13 @@ impl World {
         let requests = busy + self.pool.waiters.len() as u32;
         let share =
             if existing >= self.pool.limit { requests.div_ceil(existing.max(1)) } else { 1 };
-        let capacity = if self.multiplexes() { HTTP2_STREAMS } else { 1 };
+        let capacity = match self.multiplexes() {
+            true => HTTP2_STREAMS,
+            false if self.pool.in_order => self.pool.pipelined.max(1),
+            false => 1,
+        };
         let takes_another = |connection: &Connection| {
-            !connection.retiring && connection.outstanding < capacity.min(share)
+            !connection.retiring && !connection.spoilt && connection.outstanding < capacity.min(share)
         };
         self.pool
             .open
@@ -128,7 +136,8 @@ impl World {
     pub(super) fn release(&mut self, index: ConnectionIndex) {
         let connection = &mut self.connections[index as usize];
         connection.outstanding -= 1;
-        if connection.retiring && connection.outstanding == 0 {
+        let ends = connection.retiring || connection.spoilt;
+        if ends && connection.outstanding == 0 {
             self.close(index);
         } else {
             self.hand_out();

@@ -179,7 +179,8 @@ impl World {
                 }
             }
             Action::Abort { stream, .. } => self.abort(stream),
-            Action::Connections { limit, open, .. } => {
+            Action::Connections { limit, open, pipelined, .. } => {
+                self.pool.pipelined = pipelined;
                 self.set_limit(limit);
                 self.open_early(open);
             }

@@ -358,7 +358,7 @@ impl World {
                 }
                 self.checkpoints.entry(file.index()).or_default().push(Some(part));
             }
-            Action::Connections { origin, limit, open } => {
+            Action::Connections { origin, limit, open, .. } => {
                 assert!(open <= limit);
                 self.told.insert(origin.host.to_string(), limit);
             }
