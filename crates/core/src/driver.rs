@@ -226,7 +226,8 @@ impl Run {
             Action::Restart { file, bytes, reason } => {
                 self.driver.recorder.restarted(now, file, &self.driver.engine, bytes, reason);
             }
-            Action::Connections { origin, limit, open, .. } => {
+            Action::Connections { origin, limit, open, pipelined } => {
+                self.driver.http.set_pipelined(&origin, pipelined);
                 self.driver.http.set_limit(&origin, limit as usize);
                 self.driver.http.open_early(&origin, open as usize);
             }

@@ -100,6 +100,10 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             return Ok(Outcome::Complete);
         }
     }
+    if response.is_confused().await {
+        let message = format!("{}: answers come in another order than requests", shown(&fetch.url));
+        return Ok(Outcome::Changed(message));
+    }
     match body_ends {
         Some(end) if position < end.min(context.end.get()) => {
             let message =

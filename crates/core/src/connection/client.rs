@@ -5,26 +5,24 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::header::{HOST, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::units::{BitRate, Bytes};
-use tokio::time::Instant;
 use url::Url;
 
-use super::config::{HttpConfig, ProtocolChoice};
+use super::config::HttpConfig;
 use super::connector::Connector;
 use super::credentials;
-use super::failure;
+use super::exchange::{self, Asked};
 use super::memory::Page;
 use super::open::Opener;
-use super::origin::{Origin, Scheme, shown, without_userinfo};
+use super::origin::{Origin, shown, without_userinfo};
 use super::pace::{ClientRate, Pace};
 use super::pool::OriginSet;
 use super::redirect::Redirects;
 use super::response::GetResponse;
 use super::scratch::Scratch;
-use super::telemetry::{ConnectionId, Counters, Observer, Protocol, Telemetry};
+use super::telemetry::{ConnectionId, Counters, Observer, Telemetry};
 use crate::{Error, ErrorKind, Result};
 
 /// Connections an origin gets until it is told otherwise: what browsers open.
@@ -149,7 +147,10 @@ impl Http {
             })?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
-            let response = self.exchange(method, bare, &origin, &headers, over).await?;
+            let asked = Asked { method, url: bare, headers: &headers };
+            let (choice, scratch) = (config.protocol, self.shared.scratch.clone());
+            let response =
+                exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await?;
             let next = redirects.next(response.status, &response.headers)?;
             match next {
                 None => return Ok(response),
@@ -164,6 +165,12 @@ impl Http {
     /// Sets how many connections `origin` may have.
     pub fn set_limit(&self, origin: &Origin, max_connections: usize) {
         self.set(origin).set_limit(max_connections);
+    }
+
+    /// Lets each connection to `origin` bear so many requests at a time over HTTP/1.1 (RFC 9112, section
+    /// 9.3.2) once the origin was seen to answer in order, which is then found out.
+    pub fn set_pipelined(&self, origin: &Origin, pipelined: u32) {
+        self.set(origin).set_pipelined(pipelined);
     }
 
     /// Opens connections in the background until `count` exist or the limit is reached.
@@ -223,87 +230,6 @@ impl Http {
         });
         Rc::clone(set)
     }
-
-    /// Sends one request. A server may close a connection that served before just as it is used
-    /// again (RFC 9112, section 9.5): such a request is sent once more, and so is one that the server
-    /// has not begun with, or wants to have over HTTP/1.1.
-    async fn exchange(
-        &self,
-        method: &Method,
-        url: Url,
-        origin: &Origin,
-        headers: &HeaderMap,
-        over: &dyn Fn(ConnectionId),
-    ) -> Result<GetResponse> {
-        let (set, choice) = (self.set(origin), self.shared.config.protocol);
-        let mut is_repeated = false;
-        loop {
-            let lease = set.acquire().await?;
-            over(lease.id());
-            let request = message(&set, method, &url, headers, lease.protocol())?;
-            let asked = Instant::now();
-            let error = match lease.send(request).await {
-                Ok((head, body)) => {
-                    let (origin, scratch) = (origin.clone(), self.shared.scratch.clone());
-                    let took = asked.elapsed();
-                    set.has_answered.set(true);
-                    return Ok(GetResponse::new(head, body, lease, took, url, origin, scratch));
-                }
-                Err(error) => error,
-            };
-            let is_unprocessed = failure::is_unprocessed(&error);
-            if choice == ProtocolChoice::Auto && failure::requires_http1(&error) {
-                // No connection of HTTP/2 is left after this, so it comes here once.
-                set.require_http1();
-            } else if is_repeated || !(lease.reused || is_unprocessed) {
-                let error = failure::no_response(&url, error, choice);
-                let is_first = origin.scheme == Scheme::Http && !set.has_answered.get();
-                return Err(if is_first { failure::perhaps_tls(error) } else { error });
-            } else {
-                is_repeated = true;
-                if !is_unprocessed {
-                    // What idled as long as this one is as likely to be dead.
-                    set.close_idle();
-                }
-            }
-            tracing::debug!(%error, %origin, "sending again");
-        }
-    }
-}
-
-/// The request as its receiver wants it: a path and a `Host` header over HTTP/1.1, the whole URL
-/// over HTTP/2, and both for a proxy that forwards (RFC 9112, section 3.2).
-fn message(
-    set: &OriginSet,
-    method: &Method,
-    url: &Url,
-    headers: &HeaderMap,
-    protocol: Protocol,
-) -> Result<Request<()>> {
-    let forwarded = set.is_forwarded();
-    let target = if protocol == Protocol::Http2 || forwarded {
-        url.as_str()
-    } else {
-        &url[url::Position::BeforePath..]
-    };
-    let unsendable = |error: http::Error| {
-        let message = format!("{}: cannot be put into a request", shown(url));
-        Error::new(ErrorKind::Usage, message).with_source(error)
-    };
-    let mut request = Request::new(());
-    *request.method_mut() = method.clone();
-    *request.uri_mut() = Uri::try_from(target).map_err(|error| unsendable(error.into()))?;
-    let all = request.headers_mut();
-    all.reserve(headers.len() + 2);
-    if protocol == Protocol::Http11 {
-        let host = HeaderValue::try_from(set.origin().authority());
-        all.insert(HOST, host.map_err(|error| unsendable(error.into()))?);
-    }
-    if let Some(authorization) = set.proxy_authorization().filter(|_| forwarded) {
-        all.insert(PROXY_AUTHORIZATION, authorization.clone());
-    }
-    all.extend(headers.clone());
-    Ok(request)
 }
 
 async fn drain(mut response: GetResponse) {

@@ -6,6 +6,7 @@ use h2::Reason;
 use url::Url;
 
 use super::config::ProtocolChoice;
+use super::http1;
 use super::open::SendFailure;
 use super::origin::shown;
 use super::tls;
@@ -84,6 +85,16 @@ pub(super) fn is_unprocessed(failure: &SendFailure) -> bool {
     let SendFailure::Http2(error) = failure else { return false };
     // One that goes away tells so to the requests that it will not answer.
     error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM))
+}
+
+/// Whether a request that was sent behind another never had its turn: the connection ended before.
+pub(super) fn had_no_turn(failure: &SendFailure) -> bool {
+    matches!(failure, SendFailure::Http1(error) if http1::had_no_turn(error))
+}
+
+/// Whether what came in the place of a response is none.
+pub(super) fn is_no_answer(failure: &SendFailure) -> bool {
+    matches!(failure, SendFailure::Http1(error) if error.kind() == io::ErrorKind::InvalidData)
 }
 
 /// A response whose body stopped before its end.

@@ -7,6 +7,7 @@ mod config;
 mod connector;
 mod cookies;
 mod credentials;
+mod exchange;
 mod failure;
 mod happy_eyeballs;
 mod http1;

@@ -1,5 +1,6 @@
 //! The connections of one origin and who waits for them.
 
+pub(super) mod order;
 mod state;
 
 use std::cell::{Cell, RefCell};
@@ -20,6 +21,7 @@ use super::origin::Origin;
 use super::proxy::Route;
 use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
+use order::{Facts, Order};
 use state::State;
 
 /// How long no further connection is tried after one could not be opened while others work: a
@@ -48,10 +50,13 @@ impl Connection {
         self.sender.is_closed()
     }
 
-    fn takes_another(&self) -> bool {
-        !self.retiring.get()
-            && self.outstanding.get() < self.capacity.get()
-            && self.sender.is_ready()
+    /// Whether it takes a request now; over HTTP/1.1 it bears `pipelined` at a time.
+    fn takes_another(&self, pipelined: usize) -> bool {
+        let capacity = match self.protocol {
+            Protocol::Http11 => pipelined,
+            Protocol::Http2 => self.capacity.get(),
+        };
+        !self.retiring.get() && self.outstanding.get() < capacity && self.sender.is_ready()
     }
 }
 
@@ -61,6 +66,8 @@ pub(super) struct Lease {
     set: Weak<OriginSet>,
     /// Whether the connection had served another request before.
     pub(super) reused: bool,
+    /// Whether the answers to others come before that to this one (HTTP/1.1).
+    pub(super) is_behind: bool,
 }
 
 impl Lease {
@@ -104,6 +111,7 @@ pub(super) struct OriginSet {
     pub(super) has_answered: Cell<bool>,
     /// The origin does not take over HTTP/2 what it is asked for.
     wants_http1: Cell<bool>,
+    order: Order,
     state: RefCell<State>,
 }
 
@@ -113,7 +121,8 @@ impl OriginSet {
         let state = RefCell::default();
         let (limit, has_answered, wants_http1) =
             (Cell::new(limit), Cell::default(), Cell::default());
-        let set = Self { origin, route, opener, limit, has_answered, wants_http1, state };
+        let order = Order::default();
+        let set = Self { origin, route, opener, limit, has_answered, wants_http1, order, state };
         let set = Rc::new(set);
         set.opener.memory().join(&set);
         set
@@ -141,6 +150,48 @@ impl OriginSet {
         self.limit.set(limit.max(1));
         self.apply_limit();
         self.pump();
+    }
+
+    /// Lets each connection bear so many requests over HTTP/1.1, as soon as it is known that the origin
+    /// answers in order.
+    pub(super) fn set_pipelined(self: &Rc<Self>, pipelined: u32) {
+        self.order.want(pipelined);
+        self.hand_out();
+    }
+
+    /// The right to send one more request behind that of `lease`, to find out whether the origin answers
+    /// in order. `None` where that is known, of no use or being found out.
+    pub(super) fn lease_for_order(self: &Rc<Self>, lease: &Lease) -> Option<Lease> {
+        // What proxies make of it is another matter for each file.
+        let may = lease.protocol() == Protocol::Http11 && !lease.is_behind && !self.is_forwarded();
+        (may && self.order.begin_finding_out()).then(|| self.lease(Rc::clone(&lease.connection)))
+    }
+
+    /// What these two were answered with, if they were.
+    pub(super) fn found_order_out(self: &Rc<Self>, answers: Option<(&Facts, &Facts)>) {
+        if let Some(does) = self.order.found_out(answers) {
+            self.tell_order(does);
+            self.hand_out();
+        }
+    }
+
+    /// The request of `lease` got an answer.
+    pub(super) fn note_answer(&self, lease: &Lease) {
+        if lease.is_behind {
+            self.order.answered();
+        }
+    }
+
+    /// A request that was sent behind another got none.
+    pub(super) fn note_unanswered(&self, had_turn: bool) {
+        if self.order.unanswered(had_turn) {
+            self.tell_order(false);
+        }
+    }
+
+    fn tell_order(&self, does: bool) {
+        let origin = self.origin.clone();
+        self.opener.telemetry().tell(ConnectionEvent::Pipelines { origin, does });
     }
 
     /// Makes sure that `count` connections exist or are being opened, as far as the limit allows.
@@ -224,7 +275,7 @@ impl OriginSet {
             let mut state = self.state.borrow_mut();
             let further = self.opener.memory().further();
             let limit = self.limit.get().min(state.existing() + further);
-            let Some(connection) = state.pick(limit) else { return };
+            let Some(connection) = state.pick(limit, self.order.pipelined()) else { return };
             let Some(waiter) = state.waiters.pop_front() else { return };
             drop(state);
             // The waiter was there a moment ago; if it is gone, the lease comes back by itself.
@@ -233,10 +284,12 @@ impl OriginSet {
     }
 
     fn lease(self: &Rc<Self>, connection: Rc<Connection>) -> Lease {
-        connection.outstanding.set(connection.outstanding.get() + 1);
+        let before = connection.outstanding.get();
+        connection.outstanding.set(before + 1);
         let served = connection.served.get();
         connection.served.set(served + 1);
-        Lease { connection, set: Rc::downgrade(self), reused: served > 0 }
+        let is_behind = before > 0 && connection.protocol == Protocol::Http11;
+        Lease { connection, set: Rc::downgrade(self), reused: served > 0, is_behind }
     }
 
     fn spawn_open(self: &Rc<Self>, room: Room) {

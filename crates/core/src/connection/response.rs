@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use url::Url;
 
 use super::failure;
@@ -13,6 +15,9 @@ use super::pool::Lease;
 use super::scratch::{Piece, Scratch};
 use super::telemetry::{ConnectionId, Protocol};
 use crate::Result;
+
+/// How long the answer behind one is waited for. It comes with it, unless the server forgets it.
+const NEXT_ANSWER: Duration = Duration::from_secs(1);
 
 /// A response whose body is read piece by piece. Dropped before the end of its body it closes an
 /// HTTP/1.1 connection and resets the stream of an HTTP/2 connection.
@@ -37,6 +42,8 @@ pub struct GetResponse {
     lease: Option<Lease>,
     scratch: Scratch,
     share: Share,
+    /// Tells whether this is an answer to something else.
+    is_confused: Option<oneshot::Receiver<bool>>,
 }
 
 impl GetResponse {
@@ -48,6 +55,7 @@ impl GetResponse {
         final_url: Url,
         origin: Origin,
         scratch: Scratch,
+        is_confused: Option<oneshot::Receiver<bool>>,
     ) -> Self {
         let (head, ()) = head.into_parts();
         Self {
@@ -62,12 +70,24 @@ impl GetResponse {
             lease: Some(lease),
             scratch,
             share: Share::default(),
+            is_confused,
         }
     }
 
     /// Its body is read as fast as `share` allows.
     pub(super) fn paced(&mut self, share: Share) {
         self.share = share;
+    }
+
+    /// Whether its body, which was read to its end, may be of something else than was asked for: what came
+    /// behind it was no answer to the request behind.
+    pub(crate) async fn is_confused(&mut self) -> bool {
+        match self.is_confused.take() {
+            Some(is_confused) => {
+                matches!(timeout(NEXT_ANSWER, is_confused).await, Ok(Ok(true)))
+            }
+            None => false,
+        }
     }
 
     /// Gives the next piece of the body to `take` and tells what that said, or `None` at the end of

@@ -58,6 +58,13 @@ pub enum ConnectionEvent {
         /// The least round-trip time so far.
         rtt: Duration,
     },
+    /// Whether an origin answers requests in their order over HTTP/1.1 became known.
+    Pipelines {
+        /// The origin.
+        origin: Origin,
+        /// It does.
+        does: bool,
+    },
     /// A connection could not be opened. Requests fail with it only when no other connection is left.
     OpenFailed {
         /// Where it should have led.

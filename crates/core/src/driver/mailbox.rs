@@ -40,6 +40,9 @@ impl Mailbox {
                 let origin = origin.clone();
                 self.put(Event::Connected { origin, protocol: *protocol, rtt: *rtt });
             }
+            ConnectionEvent::Pipelines { origin, does } => {
+                self.put(Event::Pipelines { origin: origin.clone(), does: *does });
+            }
             ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
             _ => {}
         }

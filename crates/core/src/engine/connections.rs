@@ -97,7 +97,9 @@ impl Engine {
         };
         // A full path needs no more windows, and many files are under way over each.
         let shared = if self.link.was_full() { connections::with_room(&link) } else { sharing };
-        let pipelined = seen.map_or(0, |_| separate);
+        let pipelined = seen.map_or(0, |bandwidth| {
+            connections::for_pipelined_files(&LinkEstimate { bandwidth, ..link }, mean_size)
+        });
         Some(Room { separate, shared, requests: sharing.saturating_mul(2), pipelined })
     }
 
@@ -191,10 +193,8 @@ impl Engine {
             let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
             let streams = if state.multiplexes { streams } else { streams.max(ahead.min(files)) };
             let open = if files == 0 { 0 } else { streams.min(limit) };
-            let may_pipeline = grows
-                && !state.multiplexes
-                && state.pipelines != Some(false)
-                && files > limit;
+            let may_pipeline =
+                grows && !state.multiplexes && state.pipelines != Some(false) && files > limit;
             let pipelined = match self.room.pipelined {
                 _ if !may_pipeline => 1,
                 // That it can be done is found out before it is known whether it is of use.

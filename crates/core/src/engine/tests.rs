@@ -9,6 +9,7 @@ mod faults;
 mod host;
 mod learnt;
 mod mirrors;
+mod pipelining;
 mod random;
 mod rates;
 mod refusals;

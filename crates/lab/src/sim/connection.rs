@@ -207,7 +207,8 @@ impl Connection {
                 Some(last) if last.meaning == meaning => last.end = self.written,
                 _ => self.spans.push_back(Span { end: self.written, meaning }),
             }
-            let takes_turns = meaning.stream().is_some_and(|stream| self.allowed.contains_key(&stream));
+            let takes_turns =
+                meaning.stream().is_some_and(|stream| self.allowed.contains_key(&stream));
             if left > part && takes_turns && matches!(meaning, Meaning::Body(_)) {
                 self.outbox.push_back((meaning, left - part));
             } else if left > part {

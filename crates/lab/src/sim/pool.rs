@@ -103,7 +103,9 @@ impl World {
             false => 1,
         };
         let takes_another = |connection: &Connection| {
-            !connection.retiring && !connection.spoilt && connection.outstanding < capacity.min(share)
+            !connection.retiring
+                && !connection.spoilt
+                && connection.outstanding < capacity.min(share)
         };
         self.pool
             .open

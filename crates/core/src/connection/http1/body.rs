@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Buf;
 use http::{Method, Response};
+use pelton_algos::connections::LONGEST_AHEAD;
 
 use super::head::{self, Framing, malformed};
 use super::{Lent, Stream};
@@ -52,6 +53,15 @@ impl Http1Body {
         Ok(body)
     }
 
+    /// Whether it takes so long that requests behind it are better sent over other connections.
+    pub(super) fn is_long(&self) -> bool {
+        match self.place {
+            Place::Length(left) => left > LONGEST_AHEAD.0,
+            Place::UntilClose => true,
+            _ => false,
+        }
+    }
+
     /// Whether the body has ended. The connection takes another request then, or is closed.
     pub(in crate::connection) fn is_at_end(&self) -> bool {
         self.place == Place::End
@@ -82,10 +92,10 @@ impl Http1Body {
             self.moved(length);
             return Ok(Some(taken));
         }
-        let io = &mut *stream.io;
+        let io = &mut stream.io;
         let came = poll_fn(|cx| {
             share.poll_read(cx, |cx, turn| {
-                scratch.poll_fill(cx, &mut *io, most.min(turn), saturating(room()))
+                scratch.poll_fill(cx, io, most.min(turn), saturating(room()))
             })
         });
         let came = came.await?;
@@ -140,8 +150,7 @@ impl Http1Body {
     fn end(&mut self) {
         self.place = Place::End;
         let lent = self.lent.take();
-        // What a server says behind its answer belongs to no request.
-        if let Some(lent) = lent.filter(|lent| self.is_reusable && lent.stream.buffer.is_empty()) {
+        if let Some(lent) = lent.filter(|lent| self.is_reusable && lent.says_no_more_than_asked()) {
             lent.give_back();
         }
     }

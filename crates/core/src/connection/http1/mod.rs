@@ -1,4 +1,4 @@
-//! HTTP/1.1 over one connection (RFC 9112): one request at a time, its body straight from the stream.
+//! HTTP/1.1 over one connection (RFC 9112): bodies straight from the stream, one after the other.
 //!
 //! This is pelton's own because of what bodies cost. A client that reads them into buffers of
 //! their own and passes those between tasks takes twice the CPU time on a fast link
@@ -7,22 +7,29 @@
 
 mod body;
 mod head;
+mod io;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_pipe.rs")]
 mod pipe;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
-use std::io;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use futures_util::future::LocalBoxFuture;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Request, Response, StatusCode};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
 
 pub(super) use body::Http1Body;
+use io::SharedIo;
 pub(super) use pipe::Pipe;
 
 /// What is read at once while a head is expected: more than nearly all heads, and many small files.
@@ -40,44 +47,67 @@ pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {
         _cx: &mut Context<'_>,
         _pipe: &Pipe,
         _most: usize,
-    ) -> Option<Poll<io::Result<usize>>> {
+    ) -> Option<Poll<Result<usize>>> {
         None
     }
 }
 
 /// A byte stream and what was read of it and not used.
 struct Stream {
-    io: Box<dyn Duplex>,
+    io: SharedIo,
     buffer: BytesMut,
 }
 
 impl Stream {
     /// Reads more into the buffer.
-    async fn read_more(&mut self) -> io::Result<()> {
+    async fn read_more(&mut self) -> Result<()> {
         self.buffer.reserve(HEAD_READ);
         match self.io.read_buf(&mut self.buffer).await? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            0 => Err(ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
     }
 }
 
-/// An HTTP/1.1 connection.
+/// An HTTP/1.1 connection. A request may be sent before those ahead of it are answered (section
+/// 9.3.2): it gets the stream when they have read their answers.
 pub(super) struct Http1 {
+    io: SharedIo,
     /// Empty while a request has it.
     idle: RefCell<Option<Stream>>,
+    /// Requests that are sent and wait for their turn with the stream.
+    behind: RefCell<VecDeque<oneshot::Sender<Lent>>>,
+    /// The answer that is being read takes long.
+    is_long: Cell<bool>,
+    /// Requests that the stream has not taken yet.
+    unsent: RefCell<BytesMut>,
     is_closed: Cell<bool>,
-    /// Wakes the task that watches the idle connection.
+    /// Wakes the task that watches the connection.
     watcher: RefCell<Option<Waker>>,
+}
+
+/// The connection ended before the answers ahead of this one had come: none of its own has begun.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection ended with an answer to a request before this one")]
+pub(super) struct NoTurn;
+
+/// Whether `error` says that a request never had its turn.
+pub(super) fn had_no_turn(error: &Error) -> bool {
+    error.get_ref().is_some_and(|error| error.is::<NoTurn>())
 }
 
 impl Http1 {
     /// Over `io`, which no request has used yet.
     pub(super) fn new(io: impl Duplex + 'static) -> Self {
-        let stream = Stream { io: Box::new(io), buffer: BytesMut::new() };
+        let io = SharedIo::new(io);
+        let stream = Stream { io: io.clone(), buffer: BytesMut::new() };
         Self {
+            io,
             idle: RefCell::new(Some(stream)),
-            is_closed: Cell::new(false),
+            behind: RefCell::default(),
+            is_long: Cell::default(),
+            unsent: RefCell::default(),
+            is_closed: Cell::default(),
             watcher: RefCell::default(),
         }
     }
@@ -86,18 +116,25 @@ impl Http1 {
         self.is_closed.get()
     }
 
-    /// Whether it takes a request now.
+    /// Whether it takes a request now: at once, or behind others whose answers are all wanted and soon
+    /// read.
     pub(super) fn is_ready(&self) -> bool {
-        self.idle.borrow().is_some()
+        let is_wanted = |turn: &oneshot::Sender<Lent>| !turn.is_closed();
+        !self.is_closed.get() && !self.is_long.get() && self.behind.borrow().iter().all(is_wanted)
     }
 
-    /// Watches the connection; ready when it has ended. A server has nothing to say while no
-    /// request waits, so whatever comes ends it.
+    /// Sends what is to be sent and watches the connection while it is idle; ready when it has ended. A
+    /// server has nothing to say while no request waits, so whatever comes ends it.
     pub(super) fn poll_watch(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_closed.get() {
             return Poll::Ready(());
         }
         self.watcher.replace(Some(cx.waker().clone()));
+        if let Poll::Ready(Err(_)) = self.poll_send(cx) {
+            // Who reads from the stream meets the failure there.
+            self.close();
+            return Poll::Ready(());
+        }
         let mut idle = self.idle.borrow_mut();
         let Some(stream) = idle.as_mut() else { return Poll::Pending };
         let mut byte = [0];
@@ -105,36 +142,99 @@ impl Http1 {
         let _ = ready!(Pin::new(&mut stream.io).poll_read(cx, &mut ReadBuf::new(&mut byte)));
         *idle = None;
         self.is_closed.set(true);
+        self.io.close();
         Poll::Ready(())
     }
 
-    /// Ends the connection, at once where it is idle.
+    /// Ends the connection, at once unless an answer is being read. Requests behind that have no turn.
     pub(super) fn close(&self) {
-        self.idle.take();
+        let (idle, behind) = (self.idle.take(), self.behind.take());
         self.is_closed.set(true);
+        if idle.is_some() {
+            self.io.close();
+        }
+        drop(behind);
         self.wake_watcher();
     }
 
-    /// Sends a request and reads the head of its response. Dropping the future ends the connection.
+    /// Sends a request and reads the head of its response. Dropping the future ends the connection,
+    /// where others are ahead of it after they have read their answers.
     pub(super) fn send(
         self: &Rc<Self>,
         request: Request<()>,
-    ) -> LocalBoxFuture<'static, io::Result<(Response<()>, Http1Body)>> {
-        let home = Home(Some(Rc::clone(self)));
-        let lent = self.idle.take().map(|stream| Lent { stream, home });
+    ) -> LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>> {
+        let connection = Rc::clone(self);
+        // Now: answers come in the order in which requests are sent.
+        self.unsent.borrow_mut().extend_from_slice(&head::written(&request));
+        let turn = self.next_turn();
         Box::pin(async move {
-            let mut lent = lent.ok_or(io::ErrorKind::NotConnected)?;
-            let stream = &mut lent.stream;
-            stream.io.write_all(&head::written(&request)).await?;
-            stream.io.flush().await?;
-            let mut response = read_head(stream).await?;
+            let begun = poll_fn(|cx| connection.poll_begin(cx)).await;
+            let lent = match turn {
+                Turn::Now(lent) => begun.map(|()| lent)?,
+                // Who is ahead meets the same failure.
+                Turn::Behind(turn) => turn.await.ok(),
+            };
+            let no_turn = || Error::new(ErrorKind::ConnectionAborted, NoTurn);
+            let mut lent = lent.ok_or_else(no_turn)?;
+            let mut response = read_head(&mut lent.stream).await?;
             let body = Http1Body::new(lent, request.method(), &response)?;
+            if body.is_long() {
+                connection.send_others_elsewhere();
+            }
             if response.headers().contains_key(TRANSFER_ENCODING) {
                 // It says nothing of the body then (RFC 9112, section 6.3).
                 response.headers_mut().remove(CONTENT_LENGTH);
             }
             Ok((response, body))
         })
+    }
+
+    /// The stream, or a place behind those that are to have it.
+    fn next_turn(self: &Rc<Self>) -> Turn {
+        match self.idle.take() {
+            Some(stream) => {
+                let home = Home(Some(Rc::clone(self)));
+                Turn::Now(Some(Lent { stream, home }))
+            }
+            None if self.is_closed.get() => Turn::Now(None),
+            None => {
+                let (sender, turn) = oneshot::channel();
+                self.behind.borrow_mut().push_back(sender);
+                Turn::Behind(turn)
+            }
+        }
+    }
+
+    /// Sends as much as the stream takes now; the watcher sends what is left.
+    fn poll_begin(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let sent = self.poll_send(cx);
+        if sent.is_ready() {
+            return sent;
+        }
+        self.wake_watcher();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_send(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let mut unsent = self.unsent.borrow_mut();
+        let mut io = self.io.clone();
+        while !unsent.is_empty() {
+            match ready!(Pin::new(&mut io).poll_write(cx, &unsent))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                length => unsent.advance(length),
+            }
+        }
+        Pin::new(&mut io).poll_flush(cx)
+    }
+
+    /// The answer that is being read takes long: who waits behind it is better served by another
+    /// connection, and this one ends with it if there was anybody.
+    fn send_others_elsewhere(&self) {
+        self.is_long.set(true);
+        let behind = self.behind.take();
+        if !behind.is_empty() {
+            self.is_closed.set(true);
+        }
     }
 
     fn wake_watcher(&self) {
@@ -144,7 +244,14 @@ impl Http1 {
     }
 }
 
-async fn read_head(stream: &mut Stream) -> io::Result<Response<()>> {
+/// When a request gets the stream to read its answer from.
+enum Turn {
+    /// `None` where the connection has ended.
+    Now(Option<Lent>),
+    Behind(oneshot::Receiver<Lent>),
+}
+
+async fn read_head(stream: &mut Stream) -> Result<Response<()>> {
     let mut interim = 0;
     loop {
         match head::read(&mut stream.buffer)? {
@@ -180,9 +287,24 @@ struct Lent {
 }
 
 impl Lent {
+    /// What a server says behind its answers to all requests belongs to none.
+    fn says_no_more_than_asked(&self) -> bool {
+        let is_awaited = |connection: &Rc<Http1>| !connection.behind.borrow().is_empty();
+        self.stream.buffer.is_empty() || self.home.0.as_ref().is_some_and(is_awaited)
+    }
+
+    /// To whom comes next, or home.
     fn give_back(self) {
         let Self { stream, mut home } = self;
-        if let Some(connection) = home.0.take() {
+        let Some(connection) = home.0.take() else { return };
+        connection.is_long.set(false);
+        let next = connection.behind.borrow_mut().pop_front();
+        if let Some(next) = next {
+            // If nobody waits there any more, the connection ends with the answer that comes.
+            let _ = next.send(Self { stream, home: Home(Some(connection)) });
+        } else if connection.is_closed.get() {
+            connection.io.close();
+        } else {
             connection.idle.replace(Some(stream));
             connection.wake_watcher();
         }
@@ -195,6 +317,7 @@ struct Home(Option<Rc<Http1>>);
 impl Drop for Home {
     fn drop(&mut self) {
         if let Some(connection) = self.0.take() {
+            connection.io.close();
             connection.close();
         }
     }

@@ -33,7 +33,7 @@ impl State {
     pub(super) fn finishing(&self) -> usize {
         let finishing = |connection: &&Rc<Connection>| {
             connection.outstanding.get() == 0
-                && !connection.takes_another()
+                && !connection.takes_another(1)
                 && !connection.is_closed()
         };
         self.connections.iter().filter(finishing).count()
@@ -42,7 +42,8 @@ impl State {
     /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
     /// share a connection only where no further one may be opened, and then evenly: those that are
     /// still being opened get their part too.
-    pub(super) fn pick(&mut self, limit: usize) -> Option<Rc<Connection>> {
+    /// Over HTTP/1.1 a connection bears `pipelined`.
+    pub(super) fn pick(&mut self, limit: usize, pipelined: usize) -> Option<Rc<Connection>> {
         self.waiters.retain(|waiter| !waiter.is_closed());
         if self.waiters.is_empty() {
             return None;
@@ -62,7 +63,8 @@ impl State {
             1
         };
         bearing()
-            .filter(|connection| connection.takes_another() && outstanding(connection) < share)
+            .filter(|connection| connection.takes_another(pipelined))
+            .filter(|connection| outstanding(connection) < share)
             .min_by_key(|connection| (outstanding(connection), Reverse(connection.served.get())))
             .map(Rc::clone)
     }

@@ -4,6 +4,7 @@ mod buffers;
 mod credentials;
 mod exchange;
 mod http2;
+mod pipelining;
 mod proxies;
 mod server;
 mod tls;

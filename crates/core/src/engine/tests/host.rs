@@ -50,6 +50,8 @@ pub(super) struct Host {
     pub(super) always_sends_bodies: bool,
     /// Paths that are always answered with 500.
     pub(super) broken: BTreeSet<String>,
+    /// Answers requests in their order, or does not; nothing where that can't be found out.
+    pub(super) in_order: Option<bool>,
     /// States sizes.
     pub(super) states_size: bool,
     /// More streams than this are answered with 503.
@@ -81,6 +83,7 @@ impl Default for Host {
             ignores_ranges: false,
             always_sends_bodies: false,
             broken: BTreeSet::new(),
+            in_order: None,
             states_size: true,
             bears: usize::MAX,
             retry_after: None,

@@ -95,6 +95,8 @@ pub(super) struct World {
     pub(super) full_since: Vec<Timestamp>,
     /// Limits that the engine told, by host.
     pub(super) told: BTreeMap<String, u32>,
+    /// Requests that each connection shall bear, by host.
+    pub(super) pipelined: BTreeMap<String, u32>,
     pub(super) done: bool,
     coming: BTreeMap<(Timestamp, u64), Coming>,
     sequence: u64,
@@ -138,6 +140,7 @@ impl World {
             free: None,
             full_since: Vec::new(),
             told: BTreeMap::new(),
+            pipelined: BTreeMap::new(),
             done: false,
             coming: BTreeMap::new(),
             sequence: 0,
@@ -358,9 +361,17 @@ impl World {
                 }
                 self.checkpoints.entry(file.index()).or_default().push(Some(part));
             }
-            Action::Connections { origin, limit, open, .. } => {
-                assert!(open <= limit);
-                self.told.insert(origin.host.to_string(), limit);
+            Action::Connections { origin, limit, open, pipelined } => {
+                assert!(open <= limit && pipelined > 0);
+                let host = origin.host.to_string();
+                if let Some(Host { rtt, in_order: Some(does), .. }) = self.hosts.get(&host)
+                    && pipelined > 1
+                {
+                    let found_out = Event::Pipelines { origin, does: *does };
+                    self.later(*rtt, Coming::Event(Box::new(found_out)));
+                }
+                self.pipelined.insert(host.clone(), pipelined);
+                self.told.insert(host, limit);
             }
             Action::Finish { file, modified } => {
                 self.local[file.index()].modified = modified;
@@ -484,10 +495,17 @@ impl World {
         let limits = self.limits.usable();
         if self.hosts[host].protocol != Protocol::Http2 && self.hosts[host].redirects_to.is_none() {
             let here = self.live.values().filter(|live| live.host == host).count();
+            let here = here.div_ceil(self.pipelined(host));
             assert!(here <= limits.max_connections_per_origin as usize, "{here} to {host}");
             assert!(here <= self.told[host] as usize, "{here} to {host}, told {:?}", self.told);
             let alone = |live: &&Live| self.hosts[&live.host].protocol != Protocol::Http2;
-            let connections = self.live.values().filter(alone).count();
+            let mut streams = BTreeMap::<&str, usize>::new();
+            for live in self.live.values().filter(alone) {
+                *streams.entry(&live.host).or_default() += 1;
+            }
+            let connections =
+                |(host, streams): (&&str, &usize)| streams.div_ceil(self.pipelined(host));
+            let connections: usize = streams.iter().map(connections).sum();
             assert!(connections <= limits.max_connections as usize);
         }
         let most = limits.max_streams_per_file.map_or(usize::MAX, |most| most as usize);
@@ -495,6 +513,14 @@ impl World {
         assert!(streams <= most, "{streams} streams of {file:?}");
         if let Some(most) = limits.max_files {
             assert!(self.streams.len() <= most as usize || self.lowered);
+        }
+    }
+
+    /// Requests that a connection to `host` bears.
+    pub(super) fn pipelined(&self, host: &str) -> usize {
+        match self.hosts[host].in_order {
+            Some(true) => self.pipelined.get(host).copied().unwrap_or(1) as usize,
+            _ => 1,
         }
     }
 

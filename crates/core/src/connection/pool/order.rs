@@ -1,0 +1,172 @@
+//! Whether an origin answers requests in their order over HTTP/1.1, and what follows from that.
+//!
+//! RFC 9112, section 9.3.2, has servers do so; some lose requests, and what stands between may do
+//! worse. So the head of what is asked for is asked for once more right behind it: the answers tell
+//! which is which, for the second has no body and says the same as the first.
+
+use std::cell::Cell;
+
+use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED, LOCATION};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+/// What the answers to a request and to one for its head have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::connection) struct Facts {
+    status: StatusCode,
+    fields: [Option<HeaderValue>; 4],
+}
+
+impl Facts {
+    pub(in crate::connection) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+        let fields = [CONTENT_LENGTH, ETAG, LAST_MODIFIED, LOCATION];
+        Self { status, fields: fields.map(|name| headers.get(name).cloned()) }
+    }
+
+    /// Whether they tell one file from another at all.
+    fn are_telling(&self) -> bool {
+        self.fields.iter().any(Option::is_some)
+    }
+}
+
+/// Times that the order is found out: the first may end for another reason.
+const MOST_TRIES: u32 = 2;
+
+/// So many requests in a row that were sent behind another and got no answer: each connection is
+/// closed after its answer, or what is behind is forgotten.
+const MOST_UNANSWERED: u32 = 8;
+
+/// What is known of an origin's order.
+#[derive(Debug, Default)]
+pub(in crate::connection) struct Order {
+    /// Requests that each connection shall bear.
+    wanted: Cell<u32>,
+    is_kept: Cell<Option<bool>>,
+    is_being_found_out: Cell<bool>,
+    tries: Cell<u32>,
+    unanswered: Cell<u32>,
+}
+
+impl Order {
+    pub(super) fn want(&self, pipelined: u32) {
+        self.wanted.set(pipelined);
+    }
+
+    /// Requests that a connection takes at a time.
+    pub(super) fn pipelined(&self) -> usize {
+        if self.is_kept.get() == Some(true) { self.wanted.get().max(1) as usize } else { 1 }
+    }
+
+    /// Whether it is to be found out with the next request. If so, say [`found_out`](Self::found_out).
+    pub(super) fn begin_finding_out(&self) -> bool {
+        let begins =
+            self.wanted.get() > 1 && self.is_kept.get().is_none() && !self.is_being_found_out.get();
+        if begins {
+            self.is_being_found_out.set(true);
+            self.tries.set(self.tries.get() + 1);
+        }
+        begins
+    }
+
+    /// What a request and one for its head behind it were answered with; `None` for no answer.
+    /// Returns whether the order is kept if that is known now.
+    pub(super) fn found_out(&self, answers: Option<(&Facts, &Facts)>) -> Option<bool> {
+        self.is_being_found_out.set(false);
+        if self.is_kept.get().is_some() {
+            return None;
+        }
+        let is_kept = answers.is_some_and(|(get, head)| get.are_telling() && get == head);
+        if is_kept || self.tries.get() >= MOST_TRIES {
+            self.is_kept.set(Some(is_kept));
+        }
+        self.is_kept.get()
+    }
+
+    /// A request that was sent behind another got its answer.
+    pub(super) fn answered(&self) {
+        self.unanswered.set(0);
+    }
+
+    /// A request that was sent behind another got no answer: because the connection ended before its
+    /// turn, or in it. Returns whether this shows that the order is not kept.
+    pub(super) fn unanswered(&self, had_turn: bool) -> bool {
+        self.unanswered.set(self.unanswered.get() + 1);
+        let is_broken = had_turn || self.unanswered.get() >= MOST_UNANSWERED;
+        is_broken && self.is_kept.replace(Some(false)) != Some(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::*;
+
+    fn facts(status: StatusCode, fields: &[(HeaderName, &'static str)]) -> Facts {
+        let value = |(name, value): &(HeaderName, &'static str)| {
+            (name.clone(), HeaderValue::from_static(value))
+        };
+        Facts::of(status, &fields.iter().map(value).collect())
+    }
+
+    fn wanting() -> Order {
+        let order = Order::default();
+        order.want(4);
+        order
+    }
+
+    #[test]
+    fn connections_bear_several_requests_once_the_order_was_seen() {
+        let order = Order::default();
+        assert!(!order.begin_finding_out(), "nobody wants that");
+        order.want(4);
+        assert!(order.begin_finding_out());
+        assert!(!order.begin_finding_out(), "once is enough");
+        assert_eq!(order.pipelined(), 1);
+        let same = facts(StatusCode::OK, &[(CONTENT_LENGTH, "5")]);
+        assert_eq!(order.found_out(Some((&same, &same))), Some(true));
+        assert_eq!(order.pipelined(), 4);
+        order.want(1);
+        assert_eq!(order.pipelined(), 1);
+    }
+
+    #[test]
+    fn other_answers_and_none_are_no_order() {
+        let five = facts(StatusCode::OK, &[(CONTENT_LENGTH, "5")]);
+        let six = facts(StatusCode::OK, &[(CONTENT_LENGTH, "6")]);
+        let none = facts(StatusCode::OK, &[]);
+        let missing = facts(StatusCode::NOT_FOUND, &[(CONTENT_LENGTH, "5")]);
+        for answers in [None, Some((&five, &six)), Some((&none, &none)), Some((&five, &missing))] {
+            let order = wanting();
+            for result in [None, Some(false)] {
+                assert!(order.begin_finding_out());
+                assert_eq!(order.found_out(answers), result);
+            }
+            assert!(!order.begin_finding_out(), "it is not tried for ever");
+            assert_eq!(order.pipelined(), 1);
+        }
+    }
+
+    #[test]
+    fn who_does_not_answer_what_is_behind_is_asked_for_one_at_a_time() {
+        let same = facts(StatusCode::OK, &[(ETAG, "\"1\"")]);
+        let kept = || {
+            let order = wanting();
+            order.begin_finding_out();
+            order.found_out(Some((&same, &same)));
+            order
+        };
+        let order = kept();
+        assert!(order.unanswered(true), "it had its turn");
+        assert_eq!(order.pipelined(), 1);
+        let order = kept();
+        for _ in 0..3 {
+            for _ in 1..MOST_UNANSWERED {
+                assert!(!order.unanswered(false), "connections end now and then");
+            }
+            order.answered();
+        }
+        assert_eq!(order.pipelined(), 4);
+        let broken = (0..MOST_UNANSWERED).filter(|_| order.unanswered(false)).count();
+        assert_eq!((broken, order.pipelined()), (1, 1));
+    }
+}

@@ -1,0 +1,165 @@
+//! Several requests over one HTTP/1.1 connection at a time.
+
+use std::collections::VecDeque;
+
+use futures_util::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+/// What the server does with the requests of one connection: it waits for so many, and then says this of
+/// their methods and paths.
+type Script = Vec<(usize, fn(&[(String, String)]) -> String)>;
+
+/// A server with a script for each of its connections; the last one serves all further ones.
+async fn server(scripts: Vec<Script>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut scripts = VecDeque::from(scripts);
+    tokio::task::spawn_local(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let script =
+                if scripts.len() > 1 { scripts.pop_front() } else { scripts.front().cloned() };
+            tokio::task::spawn_local(serve(stream, script.unwrap()));
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Closes the connection at the end of the script.
+async fn serve(mut stream: TcpStream, script: Script) {
+    let (mut received, mut asked) = (String::new(), Vec::new());
+    for (count, answer) in script {
+        while asked.len() < count {
+            let mut buffer = [0; 4096];
+            match stream.read(&mut buffer).await {
+                Ok(length) if length > 0 => {
+                    received.push_str(std::str::from_utf8(&buffer[..length]).unwrap());
+                }
+                _ => return,
+            }
+            while let Some((head, rest)) = received.split_once("\r\n\r\n") {
+                let mut words = head.split(' ').map(str::to_owned);
+                asked.push((words.next().unwrap(), words.next().unwrap()));
+                received = rest.to_owned();
+            }
+        }
+        let rest = asked.split_off(count);
+        let said = answer(&asked);
+        asked = rest;
+        stream.write_all(said.as_bytes()).await.unwrap();
+    }
+}
+
+/// Each request's path as its body.
+fn in_order(asked: &[(String, String)]) -> String {
+    asked
+        .iter()
+        .map(|(method, path)| {
+            let body = if method == "HEAD" { "" } else { path };
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", path.len())
+        })
+        .collect()
+}
+
+fn in_reverse(asked: &[(String, String)]) -> String {
+    asked.iter().rev().map(|one| in_order(std::slice::from_ref(one))).collect()
+}
+
+fn the_first_alone(asked: &[(String, String)]) -> String {
+    in_order(&asked[..1])
+}
+
+/// A client that wants one connection with three requests at a time.
+fn client(server: &str) -> Client {
+    let client = Client::new(HttpConfig::default());
+    client.http.set_limit(&origin(server), 1);
+    client.http.set_pipelined(&origin(server), 3);
+    client
+}
+
+/// What was told of the order.
+fn told(client: &Client) -> Vec<bool> {
+    let events = client.events.borrow();
+    let of_order = events.iter().filter_map(|event| match event {
+        ConnectionEvent::Pipelines { does, .. } => Some(*does),
+        _ => None,
+    });
+    of_order.collect()
+}
+
+async fn texts(client: &Client, server: &str, paths: &[&str]) -> Vec<String> {
+    let urls: Vec<String> = paths.iter().map(|path| format!("{server}{path}")).collect();
+    join_all(urls.iter().map(|url| client.text(url))).await
+}
+
+/// As the driver does: a body counts when it is known to be that of its request.
+async fn confused(client: &Client, url: &str) -> bool {
+    let mut response = client.get(url).await.unwrap();
+    read(&mut response).await.unwrap();
+    response.is_confused().await
+}
+
+#[test]
+fn once_the_order_was_seen_requests_do_not_wait_for_answers() {
+    run(async {
+        // The first and one for its head; then the server says nothing before it has three.
+        let server = server(vec![vec![(2, in_order), (3, in_order), (3, in_order)]]).await;
+        let client = client(&server);
+        assert!(!confused(&client, &format!("{server}/first")).await);
+        assert_eq!(told(&client), [true]);
+        let paths = ["/1", "/22", "/333", "/4", "/55", "/666"];
+        assert_eq!(texts(&client, &server, &paths).await, paths);
+        assert_eq!(client.http.counters().opened, 1);
+    });
+}
+
+#[test]
+fn nothing_is_found_out_where_one_request_at_a_time_is_wanted() {
+    run(async {
+        let server = server(vec![vec![(1, in_order), (1, in_order)]]).await;
+        let client = client(&server);
+        client.http.set_pipelined(&origin(&server), 1);
+        assert_eq!(texts(&client, &server, &["/1", "/2"]).await, ["/1", "/2"]);
+        assert!(told(&client).is_empty());
+    });
+}
+
+#[test]
+fn answers_in_another_order_are_noticed_and_it_is_not_tried_for_ever() {
+    run(async {
+        let server = server(vec![
+            vec![(2, in_reverse)],
+            vec![(2, in_reverse)],
+            vec![(1, in_order), (1, in_order)],
+        ])
+        .await;
+        let client = client(&server);
+        let url = format!(
+            "{server}/a-long-path-that-is-longer-than-the-head-of-its-answer-which-has-some-fifty-bytes"
+        );
+        assert!(confused(&client, &url).await);
+        assert!(confused(&client, &url).await);
+        assert_eq!(told(&client), [false]);
+        assert_eq!(texts(&client, &server, &["/1", "/2"]).await, ["/1", "/2"]);
+    });
+}
+
+#[test]
+fn what_a_server_forgets_is_asked_for_again_and_one_at_a_time() {
+    run(async {
+        let server = server(vec![
+            vec![(2, in_order), (3, the_first_alone)],
+            vec![(1, in_order), (1, in_order), (1, in_order)],
+        ])
+        .await;
+        let client = client(&server);
+        client.text(&format!("{server}/first")).await;
+        let paths = ["/1", "/22", "/333"];
+        assert_eq!(texts(&client, &server, &paths).await, paths);
+        assert_eq!(told(&client), [true, false]);
+        assert_eq!(client.http.counters().opened, 2);
+    });
+}

@@ -1,0 +1,98 @@
+//! Short files wait on connections where there can be no more of those.
+
+use std::time::Duration;
+
+use pelton_algos::policy::Hat;
+
+use super::super::*;
+use super::complete::fixed;
+use super::host::Host;
+use super::world::World;
+use crate::connection::Protocol;
+
+/// Far away, and fast: 2.5 MB are under way, in files of 12 kB.
+fn far() -> Host {
+    Host { rtt: Duration::from_millis(200), ..Host::default() }.files(800, |_| 12_000)
+}
+
+fn run(host: Host) -> World {
+    let mut world = World::new(Box::new(Hat)).host("one", host);
+    world.mbps = 100.0;
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    world
+}
+
+/// Most requests that were under way at a time, counted by a round trip.
+fn most_at_once(world: &World) -> usize {
+    let flight = |(at, _): &(_, _)| {
+        world
+            .fetches
+            .iter()
+            .filter(|(other, _)| *other >= *at && *other < *at + Duration::from_millis(200))
+            .count()
+    };
+    world.fetches.iter().step_by(50).map(flight).max().unwrap_or_default()
+}
+
+#[test]
+fn a_host_that_answers_in_order_is_asked_for_more_than_it_has_connections() {
+    let in_order = run(Host { in_order: Some(true), ..far() });
+    let one_by_one = run(far());
+    assert!(most_at_once(&one_by_one) <= 64);
+    let most = most_at_once(&in_order);
+    assert!(most > 128, "{most}");
+    assert!(in_order.told["one"] <= 64);
+    let seconds = (in_order.seconds(), one_by_one.seconds());
+    assert!(seconds.0 < seconds.1 * 0.6, "{seconds:?}");
+}
+
+#[test]
+fn who_does_not_answer_in_order_is_asked_one_at_a_time() {
+    let world = run(Host { in_order: Some(false), ..far() });
+    assert!(most_at_once(&world) <= 64);
+    assert_eq!(world.pipelined["one"], 1, "it is found out once");
+}
+
+#[test]
+fn a_host_that_has_refused_is_asked_one_at_a_time_for_good() {
+    let world = run(Host { in_order: Some(true), bears: 80, ..far() });
+    assert_eq!(world.pipelined["one"], 1);
+    let refused = world.fetches.len() - 800;
+    assert!(refused < 200, "{refused} requests for nothing");
+    assert!(world.told["one"] >= 15, "{:?}", world.told);
+}
+
+#[test]
+fn nobody_is_asked_for_more_than_there_is_use_for() {
+    let asked = |world: &World| world.pipelined["one"];
+    // No more files than connections.
+    let few = Host { in_order: Some(true), rtt: Duration::from_millis(200), ..Host::default() };
+    assert_eq!(asked(&run(few.files(60, |_| 12_000))), 1);
+    // The numbers of a user are exact.
+    let mut world = World::new(fixed(8, 1)).host("one", Host { in_order: Some(true), ..far() });
+    world.get_all();
+    world.run();
+    assert_eq!(asked(&world), 1);
+    // Over HTTP/2 connections are shared.
+    assert_eq!(asked(&run(Host { protocol: Protocol::Http2, in_order: Some(true), ..far() })), 1);
+    // Long files need windows.
+    let long = Host { in_order: Some(true), rtt: Duration::from_millis(50), ..Host::default() };
+    assert_eq!(asked(&run(long.files(100, |_| 1_000_000))), 1);
+}
+
+#[test]
+fn two_hosts_share_the_connections() {
+    let mut config = EngineConfig::default();
+    config.limits.max_connections = 10;
+    let mut world = World::with(config, Box::new(Hat))
+        .host("one", Host { in_order: Some(true), ..far() })
+        .host("two", Host { in_order: Some(true), ..far() });
+    world.mbps = 100.0;
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    let most = most_at_once(&world);
+    assert!(most > 20, "{most}");
+}
