@@ -48,7 +48,7 @@ pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
 /// The same where the next requests wait at the server already: no lane is ever without one, so little
 /// more than the path holds fills it, and connections whose windows have opened bring all of it at once.
 pub fn for_pipelined_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
-    let in_flight = link.bdp().0 / 4 * 5;
+    let in_flight = link.bdp().0 / 2 * 3;
     u32::try_from(in_flight.div_ceil(mean_size.0.max(1))).unwrap_or(u32::MAX)
 }
 

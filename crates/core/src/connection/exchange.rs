@@ -1,12 +1,11 @@
 //! One request and its response, over a connection of its origin.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use http::header::{HOST, PROXY_AUTHORIZATION, RANGE};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use url::Url;
 
 use super::config::ProtocolChoice;
@@ -18,9 +17,6 @@ use super::response::GetResponse;
 use super::scratch::Scratch;
 use super::telemetry::{ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
-
-/// How long the answer is waited for that shows an origin's order: nothing else waits for it.
-const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is asked for.
 #[derive(Clone)]
@@ -105,12 +101,16 @@ fn find_order_out(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Resu
     let Some(beside) = set.lease_for_order(lease).filter(|_| is_plain) else { return Ok(None) };
     let sent = beside.send(message(set, asked, &Method::HEAD, lease.protocol())?);
     let (facts, first) = oneshot::channel();
-    let (confused, is_confused) = oneshot::channel();
+    let (mut confused, is_confused) = oneshot::channel();
     let set = Rc::clone(set);
     tokio::task::spawn_local(async move {
-        let answer = timeout(ORDER_TIMEOUT, sent).await;
-        let is_confused = matches!(&answer, Ok(Err(error)) if failure::is_no_answer(error));
-        let second = answer.ok().and_then(std::result::Result::ok);
+        let answer = tokio::select! {
+            answer = sent => Some(answer),
+            // Nobody waits for it any longer.
+            () = confused.closed() => None,
+        };
+        let is_confused = matches!(&answer, Some(Err(error)) if failure::is_no_answer(error));
+        let second = answer.and_then(std::result::Result::ok);
         let second = second.map(|(head, _)| Facts::of(head.status(), head.headers()));
         let first = first.await.ok();
         set.found_order_out(first.as_ref().zip(second.as_ref()));

@@ -16,6 +16,7 @@ mod memory;
 mod mirrors;
 mod origins;
 mod own;
+mod pipelining;
 mod privacy;
 mod resume;
 mod support;

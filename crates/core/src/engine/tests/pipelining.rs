@@ -60,7 +60,8 @@ fn a_host_that_has_refused_is_asked_one_at_a_time_for_good() {
     let world = run(Host { in_order: Some(true), bears: 80, ..far() });
     assert_eq!(world.pipelined["one"], 1);
     let refused = world.fetches.len() - 800;
-    assert!(refused < 200, "{refused} requests for nothing");
+    // Those of the one flight that was too much.
+    assert!(refused <= most_at_once(&world) - 80, "{refused} requests for nothing");
     assert!(world.told["one"] >= 15, "{:?}", world.told);
 }
 
