@@ -307,6 +307,11 @@ impl Engine {
         std::mem::take(&mut self.actions)
     }
 
+    /// Gives away what is known of `file`, which is over and was reported: a long list holds it once.
+    pub(crate) fn take_spec(&mut self, file: FileId) -> FileSpec {
+        self.files[file.index()].take_spec()
+    }
+
     /// When [`Event::Timeout`] is due if nothing else happens.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
         let watched = [self.stall_check, self.next_look].into_iter().flatten().min();
@@ -333,6 +338,7 @@ impl Engine {
     }
 
     fn on_files(&mut self, specs: Vec<FileSpec>) {
+        self.files.reserve(specs.len());
         for spec in specs {
             let (origin, unusable) = match Origin::of(&spec.url) {
                 Ok(origin) => (self.origin_id(&origin), None),

@@ -67,7 +67,7 @@ impl Engine {
         let at_least = self.link.estimate().rtt;
         self.note_response(now, Response { took: head.response_time, at_least });
         let entry = &mut self.files[file.index()];
-        if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
+        if let Some(failure) = size_conflict(entry.spec().size, head.total, entry.url()) {
             self.fail(file, failure);
             return;
         }
@@ -97,7 +97,7 @@ impl Engine {
                 return;
             }
             if !self.config.overwrite {
-                let failure = differs(&entry.spec.name, existing, head.total);
+                let failure = differs(&entry.spec().name, existing, head.total);
                 self.give_up(file, failure);
                 return;
             }
@@ -200,7 +200,7 @@ impl Engine {
                     self.learn_size(file, in_flight.position);
                     let entry = &self.files[file.index()];
                     let received = entry.ranges.size();
-                    if let Some(failure) = size_conflict(entry.spec.size, received, entry.url()) {
+                    if let Some(failure) = size_conflict(entry.spec().size, received, entry.url()) {
                         self.fail(file, failure);
                         return;
                     }
