@@ -307,11 +307,6 @@ impl Engine {
         std::mem::take(&mut self.actions)
     }
 
-    /// Gives away what is known of `file`, which is over and was reported: a long list holds it once.
-    pub(crate) fn take_spec(&mut self, file: FileId) -> FileSpec {
-        self.files[file.index()].take_spec()
-    }
-
     /// When [`Event::Timeout`] is due if nothing else happens.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
         let watched = [self.stall_check, self.next_look].into_iter().flatten().min();

@@ -9,6 +9,7 @@ use super::event::{Action, Existing, Failure, FileId, Head, Opened, Outcome};
 use super::file::{OpenedAs, State};
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
+use crate::catalog::FileSpec;
 use crate::connection::{Protocol, shown};
 
 impl Engine {
@@ -343,6 +344,11 @@ impl Engine {
             }
             Err(failure) => self.give_up(file, failure),
         }
+    }
+
+    /// Gives away what is known of `file`, which is over and was reported: a long list holds it once.
+    pub(crate) fn take_spec(&mut self, file: FileId) -> FileSpec {
+        self.files[file.index()].take_spec()
     }
 
     /// Takes `file` out of transfer for good.
