@@ -34,7 +34,7 @@ pub use pelton_algos as algos;
 pub use pelton_algos::policy;
 pub use pelton_core as core;
 pub use pelton_core::catalog::{Digest, DigestAlgorithm, FileSpec, WalkOptions};
-pub use pelton_core::connection::HttpConfig;
+pub use pelton_core::connection::{HttpConfig, Protocol};
 pub use pelton_core::engine::{EngineConfig, UserLimits};
 pub use pelton_core::events;
 pub use pelton_core::sink::Allocation;

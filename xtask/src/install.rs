@@ -121,7 +121,7 @@ fn pages(plan: &Plan, pelton: &Path) -> Result<()> {
 }
 
 /// Where cargo builds.
-fn target() -> Result<PathBuf> {
+pub(crate) fn target() -> Result<PathBuf> {
     let metadata = output(&mut cargo(&["metadata", "--no-deps", "--format-version", "1"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
     let target =

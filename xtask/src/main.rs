@@ -7,6 +7,7 @@ mod fuzz;
 mod header;
 mod install;
 mod installed;
+mod instructions;
 mod java;
 mod step;
 mod tools;
@@ -24,6 +25,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   java   the Java part of test
   soak   20 000 small files and 10 GiB over 256 connections: nothing grows, every digest is right
   bench  the benchmarks: the pure decisions, whole transfers over loopback, and the C ABI
+  instructions [--accept]
+         count instructions under valgrind, and fail where 5 % came on top of what was accepted
   header [--check]
          write crates/ffi/include/pelton.h from the code, or see whether it is what that gives
   install --prefix DIR [--destdir DIR] [--debug]
@@ -46,6 +49,8 @@ fn main() -> ExitCode {
         ["java"] => java::test(),
         ["soak"] => soak(),
         ["bench"] => bench(),
+        ["instructions"] => instructions::check(),
+        ["instructions", "--accept"] => instructions::accept(),
         ["header"] => header::write(),
         ["header", "--check"] => header::check(),
         ["installed"] => installed::check(true),
@@ -97,6 +102,7 @@ fn test() -> Result<()> {
     header::check()?;
     installed::check(require_tools)?;
     if require_tools {
+        instructions::check()?;
         check_android()?;
         fuzz::run(&["--seconds", "5"])?;
         quick_matrix()?;

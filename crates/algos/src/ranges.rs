@@ -50,8 +50,8 @@ pub struct FileRanges {
 
 impl FileRanges {
     /// A file of which nothing is there. `size` is its size in bytes, if it is known.
-    pub fn new(size: Option<u64>) -> Self {
-        Self { size, ..Self::default() }
+    pub const fn new(size: Option<u64>) -> Self {
+        Self { size, done: BTreeMap::new(), in_flight: BTreeMap::new() }
     }
 
     /// The size in bytes, if it is known.

@@ -65,7 +65,7 @@ fn entry(file: &FileSpec) -> Entry<'_> {
 
 fn missing(file: &FileReport) -> Entry<'_> {
     let FileReport { name, url, error, .. } = file;
-    Entry { event: "entry", name, url, size: None, digest: None, error: error.as_ref() }
+    Entry { event: "entry", name, url, size: None, digest: None, error: error.as_deref() }
 }
 
 fn table(files: &[FileSpec]) -> String {

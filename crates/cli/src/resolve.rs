@@ -36,7 +36,14 @@ pub(crate) fn inputs(args: &InputArgs) -> Result<Vec<Input>> {
         inputs.push(parse_url(url)?.into());
     }
     for path in &args.input_file {
-        inputs.extend(read_list(path, base.as_ref())?.into_iter().map(listed));
+        let files = read_list(path, base.as_ref())?;
+        // Collected apart, they stay where they are in memory.
+        let mut listed: Vec<Input> = files.into_iter().map(listed).collect();
+        if inputs.is_empty() {
+            inputs = listed;
+        } else {
+            inputs.append(&mut listed);
+        }
     }
     Ok(inputs)
 }
@@ -84,7 +91,7 @@ pub(crate) fn only_file(inputs: Vec<Input>, flag: &str) -> Result<FileSpec> {
         usage(format!("{flag} is for one URL, and there are {}", inputs.len()))
     })?;
     let url = match input {
-        Input::File(spec) => return Ok(*spec),
+        Input::File(spec) => return Ok(spec),
         Input::Url(url) => url,
         Input::Text(text) => parse_url(&text)?,
     };

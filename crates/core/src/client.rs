@@ -46,7 +46,7 @@ pub enum Input {
     /// A URL.
     Url(Url),
     /// A file with what is known of it.
-    File(Box<FileSpec>),
+    File(FileSpec),
 }
 
 impl From<&str> for Input {
@@ -69,7 +69,7 @@ impl From<Url> for Input {
 
 impl From<FileSpec> for Input {
     fn from(spec: FileSpec) -> Self {
-        Self::File(Box::new(spec))
+        Self::File(spec)
     }
 }
 

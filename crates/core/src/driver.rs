@@ -335,7 +335,7 @@ impl Run {
         let traffic = self.traffic();
         self.driver.metering.read(now, &traffic);
         let energy = self.driver.metering.take_share(file);
-        self.driver.recorder.file_over(now, file, &self.driver.engine, ending, energy);
+        self.driver.recorder.file_over(now, file, &mut self.driver.engine, ending, energy);
     }
 
     fn gauges(&self) -> Gauges {

@@ -6,6 +6,8 @@
 
 use serde::Serialize;
 
+use crate::connection::Protocol;
+
 /// The version of the event schema, in every `plan` event.
 pub const SCHEMA: u32 = 1;
 
@@ -205,7 +207,7 @@ pub struct FileReport {
     /// Connections that brought it.
     pub connections: u32,
     /// Protocol of its last response.
-    pub protocol: Option<String>,
+    pub protocol: Option<Protocol>,
     /// Bytes that an earlier run had left.
     pub resumed_from: u64,
     /// How often what was there was worth nothing, and the file started anew.
@@ -222,7 +224,7 @@ pub struct FileReport {
     /// Whether it is there and verified.
     pub ok: bool,
     /// Why it is not.
-    pub error: Option<ErrorReport>,
+    pub error: Option<Box<ErrorReport>>,
 }
 
 /// How far the run is.
@@ -352,5 +354,15 @@ impl Summary {
             exit_code: 0,
             error: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_of_each_file_stays_small() {
+        assert!(size_of::<FileReport>() <= 160, "{} bytes", size_of::<FileReport>());
     }
 }

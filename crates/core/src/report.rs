@@ -182,11 +182,10 @@ impl Recorder {
         &mut self,
         now: Timestamp,
         file: FileId,
-        engine: &Engine,
+        engine: &mut Engine,
         ending: Ending,
         energy: Option<Joules>,
     ) {
-        let spec = engine.spec(file);
         let notes =
             self.notes.remove(&file).unwrap_or(FileNotes { started: now, ..FileNotes::default() });
         let (bytes, already_there, failure) = match ending {
@@ -194,8 +193,6 @@ impl Recorder {
             Ending::Kept { bytes } => (bytes, true, None),
             Ending::GivenUp { bytes, failure } => (bytes, false, Some(failure)),
         };
-        self.failures.extend(failure.as_ref().map(|failure| failure.kind));
-        self.failed.extend(failure.as_ref().map(|_| spec.clone()));
         let took = now - notes.started;
         let received = bytes.saturating_sub(notes.resumed_from);
         if !already_there {
@@ -204,23 +201,34 @@ impl Recorder {
         }
         let url = shown(engine.place(file));
         let failure = failure.map(|failure| naming(&url, failure));
+        let digest = engine.digest(file).filter(|_| failure.is_none()).map(ToString::to_string);
+        let mut spec = engine.take_spec(file);
+        let name = match &failure {
+            None => std::mem::take(&mut spec.name),
+            Some(failure) => {
+                let name = spec.name.clone();
+                self.failures.push(failure.kind);
+                self.failed.push(spec);
+                name
+            }
+        };
         let report = FileReport {
             at_s: seconds(now),
-            name: spec.name.clone(),
+            name,
             url,
             bytes,
             seconds: took.as_secs_f64(),
             connections: notes.connections.len() as u32,
-            protocol: notes.protocol.map(|protocol| protocol.to_string()),
+            protocol: notes.protocol,
             resumed_from: notes.resumed_from,
             restarts: notes.restarts,
             already_there,
-            digest: engine.digest(file).filter(|_| failure.is_none()).map(ToString::to_string),
+            digest,
             energy_j: energy.map(Joules::get),
             throughput_per_joule: energy
                 .and_then(|energy| throughput_per_joule(Bytes(received), took, energy)),
             ok: failure.is_none(),
-            error: failure.map(error_report),
+            error: failure.map(|failure| Box::new(error_report(failure))),
         };
         (self.tell)(RunEvent::File(report.clone()));
         self.files.push(report);
@@ -349,7 +357,7 @@ pub(crate) fn not_begun(at_s: f64, name: String, url: &url::Url, failure: Failur
         energy_j: None,
         throughput_per_joule: None,
         ok: false,
-        error: Some(error_report(failure)),
+        error: Some(Box::new(error_report(failure))),
     }
 }
 

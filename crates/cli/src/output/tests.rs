@@ -1,3 +1,4 @@
+use pelton_core::connection::Protocol;
 use pelton_core::events::{DecisionMade, ErrorReport, LinkReport};
 
 use super::*;
@@ -10,7 +11,7 @@ fn file(name: &str) -> FileReport {
         bytes: 2_000_000,
         seconds: 0.5,
         connections: 4,
-        protocol: Some("HTTP/1.1".to_owned()),
+        protocol: Some(Protocol::Http11),
         resumed_from: 0,
         restarts: 0,
         already_there: false,
@@ -25,7 +26,7 @@ fn file(name: &str) -> FileReport {
 fn failed(name: &str) -> FileReport {
     let message = format!("http://h/{name}: HTTP 404 Not Found");
     let error = ErrorReport { code: 3, kind: "not_found", retryable: false, message };
-    FileReport { ok: false, error: Some(error), ..file(name) }
+    FileReport { ok: false, error: Some(Box::new(error)), ..file(name) }
 }
 
 fn totals() -> Summary {

@@ -28,16 +28,23 @@ use crate::{Error, ErrorKind, Result};
 /// # Errors
 /// `Usage`, with the line number and the text at fault.
 pub fn parse(text: &str) -> Result<Vec<FileSpec>> {
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut files = Vec::new();
+    let mut last: Option<Entry> = None;
     for (number, line) in super::lines(text) {
-        let read = if line.starts_with([' ', '\t']) {
-            read_option(entries.last_mut(), line.trim())
+        let at_line = |error| at_line(number, error);
+        if line.starts_with([' ', '\t']) {
+            read_option(last.as_mut(), line.trim()).map_err(at_line)?;
         } else {
-            read_urls(number, line).map(|entry| entries.push(entry))
-        };
-        read.map_err(|error| at_line(number, error))?;
+            let next = read_urls(number, line).map_err(at_line)?;
+            if let Some(entry) = last.replace(next) {
+                files.push(entry.finish()?);
+            }
+        }
     }
-    entries.into_iter().map(Entry::finish).collect()
+    if let Some(entry) = last {
+        files.push(entry.finish()?);
+    }
+    Ok(files)
 }
 
 /// A list that [`parse`] reads as `files`, without what is secret: user names, passwords and headers.

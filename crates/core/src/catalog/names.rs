@@ -147,6 +147,10 @@ type Joined = (Vec<FileSpec>, Vec<(Url, Error)>);
 /// Entries with the names of others joined to these, and those that clash with others, with `advice`.
 fn joined(specs: Vec<FileSpec>, advice: &str) -> Result<Joined> {
     let relations = relations(&specs, advice);
+    if relations.iter().all(|relation| matches!(relation, Relation::First)) {
+        // A long list is not copied for nothing.
+        return Ok((specs, Vec::new()));
+    }
     // Where in `kept` each entry went; nowhere if it clashes.
     let mut place: Vec<Option<usize>> = Vec::with_capacity(specs.len());
     let mut kept: Vec<FileSpec> = Vec::with_capacity(specs.len());

@@ -25,12 +25,25 @@ pub enum Protocol {
     Http2,
 }
 
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Protocol {
+    /// As people and reports name it.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Http11 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl serde::Serialize for Protocol {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

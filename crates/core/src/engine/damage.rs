@@ -16,7 +16,7 @@ impl Engine {
         }
         self.finishing -= 1;
         entry.damaged += 1;
-        if entry.damaged > entry.spec.mirrors.len().max(1) || self.cancelled {
+        if entry.damaged > entry.spec().mirrors.len().max(1) || self.cancelled {
             // A rerun asks for these again, and for all if nothing else is of use.
             for range in ranges {
                 entry.ranges.forget(range);

@@ -277,7 +277,7 @@ impl Engine {
             range,
             existing,
             anew,
-            wants_digest: self.config.verify && !entry.spec.is_verifiable(),
+            wants_digest: self.config.verify && !entry.spec().is_verifiable(),
         };
         let (origin, attempt) = (entry.origin, entry.attempt);
         self.files[file.index()].dirty = true;

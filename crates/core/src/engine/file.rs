@@ -1,5 +1,7 @@
 //! What the engine knows of one file.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
 use pelton_algos::cluster::SizeClass;
@@ -40,16 +42,25 @@ pub(super) enum State {
     Over,
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+/// A file of the list. There may be a million of them, of which a few are in transfer at a time: what
+/// only those need is in [`Transfer`], which is there from a file's first use of it until it is over.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) spec: FileSpec,
+    /// Nothing once the file is forgotten.
+    spec: Option<FileSpec>,
     pub(super) state: State,
     pub(super) origin: OriginId,
     pub(super) group: GroupId,
     pub(super) class: SizeClass,
     /// The size that plans count with.
     pub(super) expected: u64,
+    transfer: Option<Box<Transfer>>,
+}
+
+/// What is known of a file beyond the list: read and written as if it were fields of [`Entry`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[derive(Debug)]
+pub(super) struct Transfer {
     pub(super) ranges: FileRanges,
     /// Which of its places is asked: 0 is its URL, others are its mirrors in their order.
     pub(super) place: usize,
@@ -90,22 +101,42 @@ pub(super) struct Entry {
     noted: u64,
 }
 
+/// Of a file that nothing has happened to.
+static UNTOUCHED: Transfer = Transfer::new();
+
+/// What is told of a file that is forgotten.
+static FORGOTTEN: LazyLock<FileSpec> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the text is constant")]
+    let url = "http://forgotten.invalid/file".parse().expect("a URL");
+    #[expect(clippy::expect_used, reason = "the URL is constant")]
+    let spec = FileSpec::from_url(url).expect("a file");
+    FileSpec { size: Some(0), ..spec }
+});
+
+impl Deref for Entry {
+    type Target = Transfer;
+
+    fn deref(&self) -> &Transfer {
+        self.transfer.as_deref().unwrap_or(&UNTOUCHED)
+    }
+}
+
+impl DerefMut for Entry {
+    fn deref_mut(&mut self) -> &mut Transfer {
+        self.transfer.get_or_insert_with(|| Box::new(Transfer::new()))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenedAs {
     Writable,
     Existing(Existing),
 }
 
-impl Entry {
-    pub(super) fn new(spec: FileSpec, origin: OriginId, group: GroupId) -> Self {
+impl Transfer {
+    const fn new() -> Self {
         Self {
-            spec,
-            state: State::Waiting,
-            origin,
-            group,
-            class: SizeClass::Medium,
-            expected: 0,
-            ranges: FileRanges::default(),
+            ranges: FileRanges::new(None),
             place: 0,
             unproven: false,
             located: None,
@@ -127,11 +158,36 @@ impl Entry {
             noted: 0,
         }
     }
+}
+
+impl Entry {
+    pub(super) const fn new(spec: FileSpec, origin: OriginId, group: GroupId) -> Self {
+        Self {
+            spec: Some(spec),
+            state: State::Waiting,
+            origin,
+            group,
+            class: SizeClass::Medium,
+            expected: 0,
+            transfer: None,
+        }
+    }
+
+    /// What it is, as the list has it.
+    pub(super) fn spec(&self) -> &FileSpec {
+        self.spec.as_ref().unwrap_or_else(|| &FORGOTTEN)
+    }
+
+    /// Gives away what is known of a file that is over.
+    pub(super) fn take_spec(&mut self) -> FileSpec {
+        self.transfer = None;
+        self.spec.take().unwrap_or_else(|| FORGOTTEN.clone())
+    }
 
     /// Where it is asked for.
     pub(super) fn place(&self) -> &Url {
-        let mirror = self.place.checked_sub(1).and_then(|at| self.spec.mirrors.get(at));
-        mirror.unwrap_or(&self.spec.url)
+        let mirror = self.place.checked_sub(1).and_then(|at| self.spec().mirrors.get(at));
+        mirror.unwrap_or(&self.spec().url)
     }
 
     /// The same after redirects.
@@ -143,18 +199,18 @@ impl Entry {
     pub(super) fn expected_size(&self, sizes: &SizeModel) -> u64 {
         self.ranges
             .size()
-            .or(self.spec.size)
-            .or(self.spec.size_hint)
+            .or(self.spec().size)
+            .or(self.spec().size_hint)
             .or_else(|| sizes.predict(self.group).map(|bytes| bytes.0))
             .unwrap_or(UNKNOWN_SIZE)
     }
 
     /// Whether only a prediction is known of its size.
     pub(super) fn size_is_guessed(&self) -> bool {
-        self.ranges.size().or(self.spec.size).or(self.spec.size_hint).is_none()
+        self.ranges.size().or(self.spec().size).or(self.spec().size_hint).is_none()
     }
 
-    /// It is over: gives back what only a transfer needs. A list may have a million of them.
+    /// It is over: nothing of it is in flight any more.
     pub(super) fn settle(&mut self) {
         self.state = State::Over;
         self.ranges.settle();
@@ -181,7 +237,7 @@ impl Entry {
     /// Whether ranges that are asked for one by one can be joined: something tells that they are of
     /// one version, now or when all are there.
     pub(super) fn can_join(&self, validator: &Validator) -> bool {
-        validator.is_strong() || self.spec.is_verifiable()
+        validator.is_strong() || self.spec().is_verifiable()
     }
 
     /// What a rerun needs, when enough has come since it was last told.
@@ -211,5 +267,45 @@ impl Entry {
             validator,
             done,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pelton_algos::units::Bytes;
+
+    use super::*;
+
+    fn entry() -> Entry {
+        let spec = FileSpec::from_url("http://h/a/file".parse().unwrap()).unwrap();
+        let group = SizeModel::default().group_of(spec.url.path());
+        Entry::new(FileSpec { size: Some(7), ..spec }, OriginId(0), group)
+    }
+
+    #[test]
+    fn what_is_kept_of_each_file_of_a_list_stays_small() {
+        assert!(size_of::<Entry>() <= 296, "{} bytes", size_of::<Entry>());
+    }
+
+    #[test]
+    fn a_file_that_waits_is_read_without_a_transfer() {
+        let mut sizes = SizeModel::default();
+        let mut entry = entry();
+        sizes.on_size(entry.group, Bytes(7));
+        assert_eq!((entry.expected_size(&sizes), entry.outstanding()), (7, 0));
+        assert_eq!(entry.url().as_str(), "http://h/a/file");
+        assert!(entry.resumable().is_none() && entry.transfer.is_none());
+        entry.ranges.set_size(9);
+        assert_eq!(entry.expected_size(&sizes), 9);
+    }
+
+    #[test]
+    fn what_is_taken_of_a_file_that_is_over_is_kept_no_longer() {
+        let mut entry = entry();
+        entry.ranges.set_size(9);
+        entry.settle();
+        assert_eq!(entry.take_spec().name, "file");
+        assert!(entry.spec.is_none() && entry.transfer.is_none());
+        assert!(!entry.size_is_guessed(), "it does not count among those of unknown size");
     }
 }

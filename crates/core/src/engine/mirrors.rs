@@ -44,7 +44,7 @@ impl Engine {
         if matches!(entry.state, State::Finishing | State::Over) {
             return None;
         }
-        let later = entry.spec.mirrors.iter().zip(1..).skip(entry.place);
+        let later = entry.spec().mirrors.iter().zip(1..).skip(entry.place);
         let usable: Vec<(usize, Origin)> =
             later.filter_map(|(url, place)| Some((place, Origin::of(url).ok()?))).collect();
         usable
@@ -109,10 +109,10 @@ impl Entry {
         let etag = self.validator.take().and_then(|validator| validator.etag);
         let can_join = self.takes_ranges
             && self.ranges.size().is_some()
-            && (etag.is_some() || self.spec.is_verifiable());
+            && (etag.is_some() || self.spec().is_verifiable());
         // Servers date their copies by themselves: that tells nothing between two of them.
         self.validator = etag
-            .filter(|_| !self.spec.is_verifiable())
+            .filter(|_| !self.spec().is_verifiable())
             .map(|etag| super::Validator { etag: Some(etag), last_modified: None });
         self.unproven = can_join;
         can_join
@@ -123,7 +123,7 @@ impl Entry {
         let known = self.validator.as_ref().and_then(etag);
         head.total.is_some()
             && head.total == self.ranges.size()
-            && (self.spec.is_verifiable() || known.is_some() && known == etag(&head.validator))
+            && (self.spec().is_verifiable() || known.is_some() && known == etag(&head.validator))
     }
 }
 

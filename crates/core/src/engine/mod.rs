@@ -337,6 +337,7 @@ impl Engine {
     }
 
     fn on_files(&mut self, specs: Vec<FileSpec>) {
+        self.files.reserve(specs.len());
         for spec in specs {
             let (origin, unusable) = match Origin::of(&spec.url) {
                 Ok(origin) => (self.origin_id(&origin), None),

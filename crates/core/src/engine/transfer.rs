@@ -9,6 +9,7 @@ use super::event::{Action, Existing, Failure, FileId, Head, Opened, Outcome};
 use super::file::{OpenedAs, State};
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
+use crate::catalog::FileSpec;
 use crate::connection::{Protocol, shown};
 
 impl Engine {
@@ -67,7 +68,7 @@ impl Engine {
         let at_least = self.link.estimate().rtt;
         self.note_response(now, Response { took: head.response_time, at_least });
         let entry = &mut self.files[file.index()];
-        if let Some(failure) = size_conflict(entry.spec.size, head.total, entry.url()) {
+        if let Some(failure) = size_conflict(entry.spec().size, head.total, entry.url()) {
             self.fail(file, failure);
             return;
         }
@@ -97,7 +98,7 @@ impl Engine {
                 return;
             }
             if !self.config.overwrite {
-                let failure = differs(&entry.spec.name, existing, head.total);
+                let failure = differs(&entry.spec().name, existing, head.total);
                 self.give_up(file, failure);
                 return;
             }
@@ -200,7 +201,7 @@ impl Engine {
                     self.learn_size(file, in_flight.position);
                     let entry = &self.files[file.index()];
                     let received = entry.ranges.size();
-                    if let Some(failure) = size_conflict(entry.spec.size, received, entry.url()) {
+                    if let Some(failure) = size_conflict(entry.spec().size, received, entry.url()) {
                         self.fail(file, failure);
                         return;
                     }
@@ -343,6 +344,11 @@ impl Engine {
             }
             Err(failure) => self.give_up(file, failure),
         }
+    }
+
+    /// Gives away what is known of `file`, which is over and was reported: a long list holds it once.
+    pub(crate) fn take_spec(&mut self, file: FileId) -> FileSpec {
+        self.files[file.index()].take_spec()
     }
 
     /// Takes `file` out of transfer for good.

@@ -56,13 +56,13 @@ impl Engine {
 
     /// What `file` is.
     pub fn spec(&self, file: FileId) -> &FileSpec {
-        &self.files[file.index()].spec
+        self.files[file.index()].spec()
     }
 
     /// What `file` was promised to hash to: by the list, else by the server where that counts.
     pub fn digest(&self, file: FileId) -> Option<&Digest> {
         let entry = &self.files[file.index()];
-        entry.spec.digest.as_ref().or(entry.promised.as_ref())
+        entry.spec().digest.as_ref().or(entry.promised.as_ref())
     }
 
     /// Where `file` is asked for: its URL, or the mirror that was tried last.

@@ -1,6 +1,7 @@
 //! What a directory makes of names: links that lead out of it, and names that it takes for others.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -34,8 +35,10 @@ pub(super) fn link_out_of(root: &Path, name: &str) -> Option<PathBuf> {
 
 /// The names of a run, to find those that a file system may take for one: without regard to case (FAT,
 /// NTFS, APFS), or to how letters are composed (APFS, HFS+).
+///
+/// By what is left of them without that. Most names are just that, and of those nothing more is kept.
 #[derive(Debug, Default)]
-pub(super) struct SeenNames(HashMap<String, Vec<String>>);
+pub(super) struct SeenNames(HashMap<Box<str>, Vec<Box<str>>>);
 
 impl SeenNames {
     /// Takes note of `name`, and tells the one before it that `directory` takes for the same file.
@@ -44,13 +47,24 @@ impl SeenNames {
     }
 
     fn same_by(&mut self, name: &str, is_one: impl Fn(&str, &str) -> bool) -> Option<String> {
-        let alike = self.0.entry(folded(name)).or_default();
-        if alike.iter().any(|other| other == name) {
+        let mut alike = match self.0.entry(folded(name).into()) {
+            Entry::Occupied(alike) => alike,
+            Entry::Vacant(place) => {
+                let is_folded = **place.key() == *name;
+                place.insert(if is_folded { Vec::new() } else { vec![name.into()] });
+                return None;
+            }
+        };
+        if alike.get().is_empty() {
+            let first = alike.key().clone();
+            alike.get_mut().push(first);
+        }
+        if alike.get().iter().any(|other| **other == *name) {
             return None;
         }
-        let same = alike.iter().find(|other| is_one(other, name)).cloned();
+        let same = alike.get().iter().find(|other| is_one(other, name)).map(ToString::to_string);
         if same.is_none() {
-            alike.push(name.to_owned());
+            alike.get_mut().push(name.into());
         }
         same
     }
@@ -78,9 +92,12 @@ mod tests {
 
     #[test]
     fn names_that_differ_in_case_or_composition_are_alike() {
-        for (one, other) in
-            [("a/README", "A/readme"), ("caf\u{e9}", "CAFE\u{301}"), ("\u{1e9e}", "\u{df}")]
-        {
+        for (one, other) in [
+            ("a/README", "A/readme"),
+            ("a/readme", "A/README"),
+            ("caf\u{e9}", "CAFE\u{301}"),
+            ("\u{1e9e}", "\u{df}"),
+        ] {
             let mut names = SeenNames::default();
             assert_eq!(names.same_by(one, |_, _| true), None);
             assert_eq!(names.same_by(one, |_, _| true), None, "it is opened once more");

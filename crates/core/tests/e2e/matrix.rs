@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pelton_core::connection::{HttpConfig, ProtocolChoice, TlsOptions};
+use pelton_core::connection::{HttpConfig, Protocol, ProtocolChoice, TlsOptions};
 use pelton_core::{ClientBuilder, Report};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::sets;
@@ -113,7 +113,7 @@ fn from_urls(builder: ClientBuilder, base: &str, protocol: &str, files: &[Virtua
 fn assert_good(report: &Report, protocol: &str, files: &[VirtualFile]) {
     for file in &report.files {
         assert!(file.ok, "{}: {:?}", file.url, file.error);
-        assert_eq!(file.protocol.as_deref(), Some(protocol), "{}", file.url);
+        assert_eq!(file.protocol.map(Protocol::name), Some(protocol), "{}", file.url);
     }
     let summary = &report.summary;
     assert!(report.is_complete());

@@ -171,7 +171,7 @@ impl Request {
 /// The files of `inputs`, none of which may be a listing.
 fn files(inputs: Vec<Input>) -> Result<Vec<FileSpec>, Failure> {
     let file = |input| match input {
-        Input::File(spec) => Ok(*spec),
+        Input::File(spec) => Ok(spec),
         Input::Text(text) => Ok(FileSpec::from_url(parse_url(&text)?)?),
         Input::Url(url) if url.path().ends_with('/') => {
             let why = format!("{url} is a listing: descriptors are for files that are named");

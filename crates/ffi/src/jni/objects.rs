@@ -4,7 +4,7 @@ use jni::Env;
 use jni::errors::Result;
 use jni::objects::{JObject, JObjectArray, JString};
 use pelton::events::{ErrorReport, FileReport, Progress, Summary};
-use pelton::{ErrorKind, Report};
+use pelton::{ErrorKind, Protocol, Report};
 
 use super::classes::{JEvent, JFileReport, JPeltonException, JProgress, JReport};
 use super::clients::Told;
@@ -68,9 +68,9 @@ fn progress<'local>(env: &mut Env<'local>, now: &Progress) -> Result<JProgress<'
 fn file_report<'local>(env: &mut Env<'local>, file: &FileReport) -> Result<JFileReport<'local>> {
     let name = JString::new(env, &file.name)?;
     let url = JString::new(env, &file.url)?;
-    let protocol = optional(env, file.protocol.as_deref())?;
+    let protocol = optional(env, file.protocol.map(Protocol::name))?;
     let digest = optional(env, file.digest.as_deref())?;
-    let error = exception(env, file.error.as_ref())?;
+    let error = exception(env, file.error.as_deref())?;
     JFileReport::new(
         env,
         &name,
@@ -135,7 +135,7 @@ fn failure_of(report: &Report) -> Option<ErrorReport> {
         return Some(ErrorReport { code, kind, retryable: false, message });
     }
     let errors: Vec<&ErrorReport> =
-        report.files.iter().filter_map(|file| file.error.as_ref()).collect();
+        report.files.iter().filter_map(|file| file.error.as_deref()).collect();
     let first = *errors.first()?;
     if errors.len() == 1 {
         return Some(first.clone());

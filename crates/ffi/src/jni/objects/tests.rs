@@ -19,7 +19,7 @@ fn failed(kind: ErrorKind, name: &str) -> FileReport {
         energy_j: None,
         throughput_per_joule: None,
         ok: false,
-        error: Some(error),
+        error: Some(Box::new(error)),
     }
 }
 
