@@ -65,6 +65,36 @@ pub fn pipelined(requests: u32, connections: u32) -> u32 {
     requests.div_ceil(connections.max(1)).clamp(1, MOST_PIPELINED)
 }
 
+/// So many flights come over an open connection before the first answer over one that is opened now,
+/// after its handshake: one, two and four in slow start, and the last ones are shared with it.
+const FLIGHTS_AHEAD: u64 = 4;
+
+/// What short files that share connections may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sharing {
+    /// Connections.
+    pub connections: u32,
+    /// Requests at once, over all of them.
+    pub requests: u32,
+}
+
+/// What files of `mean_size` and of `bytes` in all may have where they share connections. A connection
+/// brings a flight however many files are in it, and a new one is of use only for what the open ones do
+/// not bring before it answers. `link` is `None` as long as nothing is known of its bandwidth: then the
+/// connections that are open anyway find out.
+pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) -> Sharing {
+    let Some(link) = link else {
+        let requests = DEFAULT_CHANNELS.saturating_mul(FLIGHTS_AHEAD as u32);
+        return Sharing { connections: DEFAULT_CHANNELS, requests };
+    };
+    let flights = link.bdp().div_ceil(FIRST_FLIGHT);
+    let useful = bytes.0.div_ceil(FIRST_FLIGHT.0 * FLIGHTS_AHEAD);
+    let connections = u32::try_from(flights.min(useful)).unwrap_or(u32::MAX);
+    // Half as many again as where each has a connection: they wait for their turn as well.
+    let requests = for_short_files(link, mean_size).saturating_mul(3) / 2;
+    Sharing { connections: connections.max(DEFAULT_CHANNELS), requests }
+}
+
 /// Connections over which files larger than [`FEW_ROUND_TRIPS`] are multiplexed: more where losses
 /// keep windows small.
 pub fn multiplexed(link: &LinkEstimate) -> u32 {
@@ -107,6 +137,21 @@ mod tests {
         // Where the path holds less, or is not known.
         assert_eq!(on(1.0, 1_000), DEFAULT_CHANNELS);
         assert_eq!(on(0.0, 1), DEFAULT_CHANNELS);
+    }
+
+    #[test]
+    fn short_files_share_as_many_connections_as_bring_something_in_time() {
+        let on =
+            |mbps, bytes| for_sharing(Some(&link(mbps, 200, Bytes::kib(64))), Bytes::kib(1), bytes);
+        let many = Bytes::mib(64);
+        // 2.5 MB in flights of 14.5 kB; 24 flights of those that are open are enough for 1.4 MB.
+        assert_eq!(on(100.0, many).connections, 173);
+        assert_eq!(on(100.0, Bytes(1_400_000)).connections, 25);
+        assert_eq!(on(1.0, many).connections, DEFAULT_CHANNELS);
+        // 2.5 MB in files of 1 KiB, three times.
+        assert_eq!(on(100.0, many).requests, 7_324);
+        let unknown = for_sharing(None, Bytes::kib(1), many);
+        assert_eq!(unknown, Sharing { connections: 16, requests: 64 });
     }
 
     #[test]

@@ -42,18 +42,20 @@ pub(super) async fn exchange(
         let lease = set.acquire().await?;
         over(lease.id());
         let began = Instant::now();
-        let sent = lease.send(message(set, &asked, asked.method, lease.protocol())?);
+        let answer = lease.send(message(set, &asked, asked.method, lease.protocol())?);
         let order = find_order_out(set, &lease, &asked)?;
-        let error = match sent.await {
+        let error = match answer.await {
             Ok((head, body)) => {
                 set.has_answered.set(true);
                 set.note_answer(&lease);
-                let order =
-                    order.map(|order| order.compare(Facts::of(head.status(), head.headers())));
                 let (took, origin) = (began.elapsed(), set.origin().clone());
-                return Ok(GetResponse::new(
-                    head, body, lease, took, asked.url, origin, scratch, order,
-                ));
+                let facts = Facts::of(head.status(), head.headers());
+                let url = asked.url;
+                let mut response = GetResponse::new(head, body, lease, took, url, origin, scratch);
+                if let Some(order) = order {
+                    response.doubted(order.compare(facts));
+                }
+                return Ok(response);
             }
             Err(error) => error,
         };
@@ -99,13 +101,13 @@ impl Order {
 fn find_order_out(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option<Order>> {
     let is_plain = *asked.method == Method::GET && !asked.headers.contains_key(RANGE);
     let Some(beside) = set.lease_for_order(lease).filter(|_| is_plain) else { return Ok(None) };
-    let sent = beside.send(message(set, asked, &Method::HEAD, lease.protocol())?);
+    let answer = beside.send(message(set, asked, &Method::HEAD, lease.protocol())?);
     let (facts, first) = oneshot::channel();
     let (mut confused, is_confused) = oneshot::channel();
     let set = Rc::clone(set);
     tokio::task::spawn_local(async move {
         let answer = tokio::select! {
-            answer = sent => Some(answer),
+            answer = answer => Some(answer),
             // Nobody waits for it any longer.
             () = confused.closed() => None,
         };

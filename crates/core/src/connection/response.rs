@@ -55,7 +55,6 @@ impl GetResponse {
         final_url: Url,
         origin: Origin,
         scratch: Scratch,
-        is_confused: Option<oneshot::Receiver<bool>>,
     ) -> Self {
         let (head, ()) = head.into_parts();
         Self {
@@ -70,8 +69,13 @@ impl GetResponse {
             lease: Some(lease),
             scratch,
             share: Share::default(),
-            is_confused,
+            is_confused: None,
         }
+    }
+
+    /// `is_confused` will tell whether the answer is one to something else.
+    pub(super) fn doubted(&mut self, is_confused: oneshot::Receiver<bool>) {
+        self.is_confused = Some(is_confused);
     }
 
     /// Its body is read as fast as `share` allows.

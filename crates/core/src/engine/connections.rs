@@ -70,8 +70,8 @@ impl Engine {
         });
     }
 
-    /// Before anything is known of files and link, requests are not held back: the first ones find out.
-    /// Nothing where the files take more than a few round trips.
+    /// Before anything is known of files and link, the first requests find out. Nothing where the files
+    /// take more than a few round trips.
     fn room_for_short_files(&self, clusters: &[Cluster]) -> Option<Room> {
         let files: u64 = clusters.iter().map(|cluster| cluster.files).sum();
         let sizes =
@@ -85,22 +85,21 @@ impl Engine {
         }
         let mean_size = Bytes(if knows_sizes { bytes / files.max(1) } else { u64::MAX });
         let link = self.link.estimate();
-        let room = |bandwidth| {
-            connections::for_short_files(&LinkEstimate { bandwidth, ..link }, mean_size)
-        };
         let seen = self.link.seen_bandwidth();
-        let sharing = room(seen.unwrap_or(link.bandwidth));
+        let on = |bandwidth| LinkEstimate { bandwidth, ..link };
         let separate = match seen {
-            Some(bandwidth) => room(bandwidth),
-            None if knows_sizes => room(BitRate::ZERO),
+            Some(bandwidth) => connections::for_short_files(&on(bandwidth), mean_size),
+            None if knows_sizes => connections::for_short_files(&on(BitRate::ZERO), mean_size),
             None => u32::MAX,
         };
+        let known = seen.or_else(|| self.link.rests_on_hint().then_some(link.bandwidth)).map(on);
+        let sharing = connections::for_sharing(known.as_ref(), mean_size, Bytes(bytes));
         // A full path needs no more windows, and many files are under way over each.
-        let shared = if self.link.was_full() { connections::with_room(&link) } else { sharing };
-        let pipelined = seen.map_or(0, |bandwidth| {
-            connections::for_pipelined_files(&LinkEstimate { bandwidth, ..link }, mean_size)
-        });
-        Some(Room { separate, shared, requests: sharing.saturating_mul(2), pipelined })
+        let shared =
+            if self.link.was_full() { connections::with_room(&link) } else { sharing.connections };
+        let pipelined =
+            seen.map_or(0, |bandwidth| connections::for_pipelined_files(&on(bandwidth), mean_size));
+        Some(Room { separate, shared, requests: sharing.requests, pipelined })
     }
 
     /// The first answers have told how large files are, or how fast the link is: where files are short,

@@ -68,7 +68,8 @@ impl Engine {
         let total = self.config.limits.max_connections;
         let has_connection = |state: &OriginState| {
             in_use < total
-                || !state.multiplexes && (state.streams + state.idle) % self.pipelined(state) > 0
+                || !state.multiplexes
+                    && !(state.streams + state.idle).is_multiple_of(self.pipelined(state))
         };
         let next =
             SizeClass::ALL.into_iter().rev().filter(|c| classes.contains(*c)).find_map(|c| {

@@ -93,7 +93,7 @@ pub(super) struct NoTurn;
 
 /// Whether `error` says that a request never had its turn.
 pub(super) fn had_no_turn(error: &Error) -> bool {
-    error.get_ref().is_some_and(|error| error.is::<NoTurn>())
+    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<NoTurn>)
 }
 
 impl Http1 {
