@@ -54,6 +54,7 @@ pub(super) struct Delivery {
     pub(super) bytes: u64,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) phase: Phase,
