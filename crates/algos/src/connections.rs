@@ -40,9 +40,17 @@ const SHORT_FILES_IN_FLIGHT: u64 = 2;
 /// Requests for files of `mean_size` that take few round trips: so many flights fill the path, and
 /// what is more overfills its queue. Never fewer than [`DEFAULT_CHANNELS`].
 pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
-    let flight = mean_size.min(FIRST_FLIGHT).max(Bytes(1));
+    flights(link, mean_size.min(FIRST_FLIGHT)).max(DEFAULT_CHANNELS)
+}
+
+/// The same for files of unknown size, and as few as there may be.
+pub fn first_flights(link: &LinkEstimate) -> u32 {
+    flights(link, FIRST_FLIGHT)
+}
+
+fn flights(link: &LinkEstimate, flight: Bytes) -> u32 {
     let in_flight = link.bdp().0.saturating_mul(SHORT_FILES_IN_FLIGHT);
-    u32::try_from(in_flight.div_ceil(flight.0)).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS)
+    u32::try_from(in_flight.div_ceil(flight.0.max(1))).unwrap_or(u32::MAX)
 }
 
 /// The same where the next requests wait at the server already: no lane is ever without one, so little

@@ -155,8 +155,7 @@ impl Engine {
         if !is_finding_out {
             return 0;
         }
-        let first_flights = connections::for_short_files(&self.link.estimate(), Bytes(u64::MAX));
-        first_flights.saturating_mul(OPENED_AHEAD)
+        connections::first_flights(&self.link.estimate()).saturating_mul(OPENED_AHEAD)
     }
 
     /// Files of an origin that wait or are in transfer.
