@@ -107,6 +107,7 @@ fn find_order_out(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Resu
     let set = Rc::clone(set);
     tokio::task::spawn_local(async move {
         let answer = tokio::select! {
+            biased;
             answer = answer => Some(answer),
             // Nobody waits for it any longer.
             () = confused.closed() => None,

@@ -156,7 +156,7 @@ fn what_a_server_forgets_is_asked_for_again_and_one_at_a_time() {
         ])
         .await;
         let client = client(&server);
-        client.text(&format!("{server}/first")).await;
+        assert!(!confused(&client, &format!("{server}/first")).await);
         let paths = ["/1", "/22", "/333"];
         assert_eq!(texts(&client, &server, &paths).await, paths);
         assert_eq!(told(&client), [true, false]);
