@@ -35,7 +35,7 @@ pub const FEW_ROUND_TRIPS: Bytes = Bytes(4 * 10 * 1448);
 /// product. Never below [`DEFAULT_CHANNELS`].
 pub fn with_room(link: &LinkEstimate) -> u32 {
     let shares = link.bdp().0 / LEAST_SHARE.0;
-    u32::try_from(shares).unwrap_or(u32::MAX).max(least(link, FIRST_FLIGHT))
+    u32::try_from(shares).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS)
 }
 
 /// A new connection's first flight (RFC 6928 section 2).
@@ -152,8 +152,7 @@ mod tests {
         // 1.25 MB, 250 kB and 1 kB in flight.
         assert_eq!(with_room(&link(50.0, 200, Bytes::kib(64))), 53);
         assert_eq!(with_room(&link(100.0, 20, Bytes::kib(64))), DEFAULT_CHANNELS);
-        // 600 ms of a slow one are 75 kB.
-        assert_eq!(with_room(&link(1.0, 8, Bytes::kib(64))), 6);
+        assert_eq!(with_room(&link(1.0, 8, Bytes::kib(64))), DEFAULT_CHANNELS);
     }
 
     #[test]
