@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn short_files_share_as_many_connections_as_bring_something_in_time() {
-        let on = |mbps, bytes| for_sharing(Some(&link(mbps, 200, Bytes::kib(64))), Bytes::kib(1), bytes);
+        let on =
+            |mbps, bytes| for_sharing(Some(&link(mbps, 200, Bytes::kib(64))), Bytes::kib(1), bytes);
         let many = Bytes::mib(64);
         // 2.5 MB in flights of 14.5 kB; 24 flights of those that are open are enough for 1.4 MB.
         assert_eq!(on(100.0, many).connections, 173);

@@ -48,6 +48,7 @@ impl Engine {
             state.multiplexes = protocol == Protocol::Http2;
         }
         self.redecide |= !std::mem::replace(&mut self.has_connected, true);
+        self.redecide |= self.spread.on_handshake(now, rtt);
         let least = self.link.estimate().rtt;
         if self.growth.on_handshake(now, rtt, least, self.goodput) {
             self.has_shrunk = true;
@@ -62,9 +63,11 @@ impl Engine {
         }
         self.room = self.room_for_short_files(clusters).unwrap_or_else(|| {
             let link = self.link.estimate();
-            let separate = connections::with_room(&link);
-            let shared = connections::multiplexed(&link).saturating_mul(self.growth.windows());
-            Room { separate, shared: shared.min(separate), requests: u32::MAX }
+            let times = self.spread.times();
+            let separate = connections::with_room(&link).saturating_mul(times);
+            let shared = connections::multiplexed(&link).saturating_mul(times).min(separate);
+            let shared = shared + u32::from(self.spread.probes());
+            Room { separate, shared, requests: u32::MAX }
         });
     }
 
@@ -108,18 +111,19 @@ impl Engine {
         let Some(room) = self.room_for_short_files(&self.clusters()) else { return };
         self.room = room;
         let lanes: u32 = self.lanes.iter().sum();
-        let planned = (lanes / self.growth.factor()).max(1);
+        let planned = (lanes / self.widening()).max(1);
         let factor = self.most_lanes().div_ceil(planned);
         self.growth.widen(now, self.link.estimate().rtt, factor);
     }
 
-    /// Whether requests share connections, with room for twice as many of those.
+    /// Whether larger files share connections, and there may be twice as many of those.
     pub(super) fn may_spread(&self) -> bool {
-        let room = connections::with_room(&self.link.estimate());
-        self.origins.iter().any(|origin| {
-            let room = origin.budget.capacity().min(room);
-            origin.multiplexes && self.room.shared.saturating_mul(2) <= room
-        })
+        let total = self.config.limits.max_connections;
+        self.room.requests == u32::MAX
+            && self.origins.iter().any(|origin| {
+                let most = origin.budget.capacity().min(total);
+                origin.multiplexes && self.room.shared.saturating_mul(2) <= most
+            })
     }
 
     /// Connections that are opened while the first answers are on their way. Those tell how many more
@@ -167,6 +171,7 @@ impl Engine {
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
             let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
             let streams = if state.multiplexes { streams } else { streams.max(ahead.min(files)) };
+            let streams = if self.spread.probes() && state.multiplexes { limit } else { streams };
             let open = if files == 0 { 0 } else { streams.min(limit) };
             if state.told != Some((limit, open)) {
                 state.told = Some((limit, open));

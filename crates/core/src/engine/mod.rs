@@ -40,6 +40,7 @@ use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
+use pelton_algos::spread::Spread;
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
@@ -123,6 +124,7 @@ pub struct Engine {
     /// It is what holds this run.
     is_held: bool,
     growth: LaneGrowth,
+    spread: Spread,
     room: Room,
     /// More lanes have not paid, and there are fewer again.
     has_shrunk: bool,
@@ -195,6 +197,7 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
             growth: LaneGrowth::default(),
+            spread: Spread::default(),
             room: Room::default(),
             has_shrunk: false,
             is_drained: true,
