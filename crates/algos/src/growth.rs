@@ -44,7 +44,6 @@ struct Trial {
 }
 
 /// What the goodput was, and what it was reached with.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy)]
 pub struct LaneUse {
     /// Goodput over the last sample.
