@@ -119,6 +119,7 @@ impl Run {
         let mut progress_due = Instant::now() + PROGRESS_INTERVAL;
         let mailbox = Rc::clone(&self.driver.mailbox);
         while !self.over {
+            self.driver.recorder.flush();
             let timeout = self.driver.engine.next_timeout(self.now());
             let timeout = timeout.map(|at| self.driver.started + at.since_start());
             let wake = timeout.map_or(meter_due, |at| at.min(meter_due)).min(progress_due);

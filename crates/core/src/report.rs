@@ -1,6 +1,7 @@
 //! What a run did: per file, per decision, with joules and their source.
 
 mod costs;
+mod outbox;
 mod plan;
 
 use std::collections::{BTreeSet, HashMap};
@@ -14,6 +15,7 @@ use serde::Serialize;
 pub(crate) use plan::plan;
 
 use costs::Costs;
+use outbox::Outbox;
 use plan::allocations;
 
 use crate::catalog::FileSpec;
@@ -74,7 +76,7 @@ struct FileNotes {
 
 /// Collects what a run does, and says it.
 pub(crate) struct Recorder {
-    tell: Box<dyn Fn(RunEvent)>,
+    outbox: Outbox,
     energy_source: String,
     notes: HashMap<FileId, FileNotes>,
     plan: Option<Plan>,
@@ -97,7 +99,7 @@ pub(crate) struct Gauges {
 impl Recorder {
     pub(crate) fn new(energy_source: String, tell: Box<dyn Fn(RunEvent)>) -> Self {
         Self {
-            tell,
+            outbox: Outbox::new(tell),
             energy_source,
             notes: HashMap::new(),
             plan: None,
@@ -110,6 +112,11 @@ impl Recorder {
         }
     }
 
+    /// Tells what was noted since the last time.
+    pub(crate) fn flush(&self) {
+        self.outbox.flush();
+    }
+
     pub(crate) fn file_started(&mut self, now: Timestamp, file: FileId, engine: &Engine) {
         if self.notes.contains_key(&file) {
             // It is opened again: the disk was full.
@@ -119,7 +126,7 @@ impl Recorder {
         self.notes.insert(file, FileNotes { started: now, ..FileNotes::default() });
         let start =
             FileStart { at_s: seconds(now), name: spec.name.clone(), url: shown(&spec.url) };
-        (self.tell)(RunEvent::Start(start));
+        self.outbox.put(RunEvent::Start(start));
     }
 
     pub(crate) fn resumed(&mut self, file: FileId, bytes: u64) {
@@ -139,7 +146,7 @@ impl Recorder {
         notes.resumed_from = 0;
         notes.restarts += 1;
         let spec = engine.spec(file);
-        (self.tell)(RunEvent::Restart(FileRestart {
+        self.outbox.put(RunEvent::Restart(FileRestart {
             at_s: seconds(now),
             name: spec.name.clone(),
             url: shown(engine.place(file)),
@@ -164,7 +171,7 @@ impl Recorder {
         if self.plan.is_none() {
             let plan = plan(engine, decision, &self.energy_source);
             self.plan = Some(plan.clone());
-            (self.tell)(RunEvent::Plan(plan));
+            self.outbox.put(RunEvent::Plan(plan));
         }
         let made = DecisionMade {
             at_s: seconds(now),
@@ -175,7 +182,7 @@ impl Recorder {
             energy_j: gauges.energy_j,
         };
         self.decisions.push(made.clone());
-        (self.tell)(RunEvent::Decision(made));
+        self.outbox.put(RunEvent::Decision(made));
     }
 
     pub(crate) fn file_over(
@@ -230,7 +237,7 @@ impl Recorder {
             ok: failure.is_none(),
             error: failure.map(|failure| Box::new(error_report(failure))),
         };
-        (self.tell)(RunEvent::File(report.clone()));
+        self.outbox.put(RunEvent::File(report.clone()));
         self.files.push(report);
     }
 
@@ -251,7 +258,7 @@ impl Recorder {
             free.unwrap_or_default(),
             patience.as_secs_f64()
         );
-        (self.tell)(RunEvent::Waiting(Waiting {
+        self.outbox.put(RunEvent::Waiting(Waiting {
             at_s: seconds(now),
             bytes_needed: needed.0,
             bytes_free: space.map(|space| space.free.0),
@@ -261,7 +268,7 @@ impl Recorder {
 
     /// Something is of no use, and the run goes on without it.
     pub(crate) fn warned(&self, now: Timestamp, url: &url::Url, reason: String) {
-        (self.tell)(RunEvent::Warning(Warning { at_s: seconds(now), url: shown(url), reason }));
+        self.outbox.put(RunEvent::Warning(Warning { at_s: seconds(now), url: shown(url), reason }));
     }
 
     /// A server compressed what was not asked for like that: told once, of the first.
@@ -277,7 +284,7 @@ impl Recorder {
     pub(crate) fn listing_failed(&mut self, now: Timestamp, url: &url::Url, failure: Failure) {
         self.failures.push(failure.kind);
         let report = not_begun(seconds(now), String::new(), url, failure);
-        (self.tell)(RunEvent::File(report.clone()));
+        self.outbox.put(RunEvent::File(report.clone()));
         self.files.push(report);
     }
 
@@ -288,7 +295,7 @@ impl Recorder {
             ActiveFile { name: engine.spec(file).name.clone(), bytes, size }
         });
         let moving = engine.goodput() > BitRate::ZERO;
-        (self.tell)(RunEvent::Progress(Progress {
+        self.outbox.put(RunEvent::Progress(Progress {
             at_s: seconds(now),
             files: totals.files,
             files_done: totals.done,
@@ -319,7 +326,8 @@ impl Recorder {
 
     pub(crate) fn finish(self, mut summary: Summary) -> Report {
         summary.clusters = self.costs.clusters(summary.energy_j);
-        (self.tell)(RunEvent::Summary(summary.clone()));
+        self.outbox.put(RunEvent::Summary(summary.clone()));
+        self.flush();
         let Self { plan, files, decisions, failed, .. } = self;
         Report { plan, summary, files, decisions, failed }
     }

@@ -78,7 +78,7 @@ fn locked(path: &Path) -> io::Result<File> {
         // A file system without locks can't tell.
         let _ = file.lock();
         // Until the lock was had, the other run may have put another file there.
-        if is_at(&file, path) {
+        if file.metadata().is_ok_and(|found| is_at(&found, path)) {
             return Ok(file);
         }
     }

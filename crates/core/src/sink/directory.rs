@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind as IoKind;
 use std::path::PathBuf;
 
-use super::files::{IRREGULAR, is_irregular};
+use super::files::{irregular, is_irregular};
 use super::names::{SeenNames, link_out_of};
 use super::part::PartFile;
 use super::space::space_at;
@@ -50,12 +50,19 @@ pub struct DirectorySink {
     directory: PathBuf,
     options: DirectoryOptions,
     names: SeenNames,
+    /// The directory that a file was to go to last: it is there, or was removed behind this run's back.
+    made: PathBuf,
 }
 
 impl DirectorySink {
     /// A sink below `directory`.
     pub fn new(directory: impl Into<PathBuf>, options: DirectoryOptions) -> Self {
-        Self { directory: directory.into(), options, names: SeenNames::default() }
+        Self {
+            directory: directory.into(),
+            options,
+            names: SeenNames::default(),
+            made: PathBuf::new(),
+        }
     }
 
     fn look(&mut self, spec: &FileSpec, output: &PartFile) -> Result<Opened> {
@@ -67,9 +74,10 @@ impl DirectorySink {
             );
             return Err(Error::new(ErrorKind::FileIo, message));
         }
-        if let Some(parent) = output.target.parent() {
+        if let Some(parent) = output.target.parent().filter(|parent| **parent != self.made) {
             fs::create_dir_all(parent)
                 .map_err(|error| io_failure(parent, "can't be made", error))?;
+            parent.clone_into(&mut self.made);
         }
         if let Some(other) = self.names.same_file(&self.directory, &spec.name) {
             let message = format!(
@@ -80,10 +88,7 @@ impl DirectorySink {
             return Err(Error::new(ErrorKind::Exists, message));
         }
         match fs::metadata(&output.target) {
-            Ok(found) if !found.is_file() => {
-                let message = format!("{}: {IRREGULAR}", output.target.display());
-                return Err(Error::new(ErrorKind::Exists, message));
-            }
+            Ok(found) if !found.is_file() => return Err(irregular(&output.target)),
             Ok(found) => {
                 output.forget_finished();
                 // Never the same by size and date where a digest says what it is.
@@ -93,13 +98,12 @@ impl DirectorySink {
             Err(error) if error.kind() == IoKind::NotFound => {}
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),
         }
-        for path in [&output.part, &output.state] {
-            if is_irregular(path) {
-                let message = format!("{}: {IRREGULAR}", path.display());
-                return Err(Error::new(ErrorKind::Exists, message));
-            }
+        let Ok(part) = fs::symlink_metadata(&output.part) else { return Ok(Opened::Fresh) };
+        if let Some(path) =
+            [&output.part, &output.state].into_iter().find(|path| is_irregular(path))
+        {
+            return Err(irregular(path));
         }
-        let Ok(part) = fs::metadata(&output.part) else { return Ok(Opened::Fresh) };
         if !self.options.overwrite && output.is_foreign() {
             let part = output.part.display();
             let message = format!("{part}: another program's; use --overwrite to replace it");

@@ -1,8 +1,10 @@
 //! What the standard library lacks for files in transfer.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind as IoKind, Read};
 use std::path::{Path, PathBuf};
+
+use crate::{Error, ErrorKind};
 
 /// `path` with `suffix`, shortened where the name would be longer than file systems allow; what
 /// was cut off is replaced by its hash.
@@ -20,22 +22,43 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// Opens a regular file and nothing else. A symbolic link that was put where a part goes would lead the
 /// bytes elsewhere, and a pipe would wait for somebody at its other end.
 pub(crate) fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let opened = at_once(options).open(path);
-    let is_regular = match &opened {
-        Ok(file) => file.metadata()?.is_file(),
-        // The system refuses some others by itself, in words of its own.
-        Err(_) => !is_irregular(path),
-    };
-    if is_regular { opened } else { Err(io::Error::other(IRREGULAR)) }
+    let file = open_at_once(options, path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other(IRREGULAR)) }
+}
+
+/// Opens what is at `path`, which may still be no regular file.
+fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    // The system refuses some that are none by itself, in words of its own.
+    at_once(options)
+        .open(path)
+        .map_err(|error| if is_irregular(path) { io::Error::other(IRREGULAR) } else { error })
+}
+
+/// Makes the file at `path`, or opens the one that is there, and says whether it is new: there is
+/// nothing else to be known of a new one.
+pub(super) fn make_or_open(path: &Path) -> io::Result<(File, bool)> {
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == IoKind::AlreadyExists => {
+            let mut options = OpenOptions::new();
+            let file = open_regular(options.write(true).create(true).truncate(false), path)?;
+            Ok((file, false))
+        }
+        made => made.map(|file| (file, true)),
+    }
 }
 
 /// What is wrong with a path that [`is_irregular`], and what to do.
-pub(super) const IRREGULAR: &str =
+const IRREGULAR: &str =
     "something that is no regular file has this name; remove it or choose another name";
 
 /// Whether something is at `path` that is no regular file.
 pub(super) fn is_irregular(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// The error of a path that [`is_irregular`].
+pub(super) fn irregular(path: &Path) -> Error {
+    Error::new(ErrorKind::Exists, format!("{}: {IRREGULAR}", path.display()))
 }
 
 /// The bytes of the regular file at `path`.
@@ -58,16 +81,21 @@ fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// The file at `path`, for this run alone as long as it is open; `None` while another run has it.
-pub(super) fn claim(options: &mut OpenOptions, path: &Path) -> io::Result<Option<File>> {
+/// The regular file at `path`, for this run alone as long as it is open, and its length; `None` while
+/// another run has it.
+pub(super) fn claim(options: &mut OpenOptions, path: &Path) -> io::Result<Option<(File, u64)>> {
     loop {
-        let file = open_regular(options, path)?;
+        let file = open_at_once(options, path)?;
         if !lock(&file) {
             return Ok(None);
         }
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::other(IRREGULAR));
+        }
         // Until the lock was had, the other run may have ended and removed the file.
-        if is_at(&file, path) {
-            return Ok(Some(file));
+        if is_at(&found, path) {
+            return Ok(Some((file, found.len())));
         }
     }
 }
@@ -85,19 +113,16 @@ fn lock(_file: &File) -> bool {
     true
 }
 
-/// Whether `file` is what `path` names.
+/// Whether the file that was `found` is what `path` names.
 #[cfg(unix)]
-pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+pub(crate) fn is_at(found: &Metadata, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    matches!(
-        (file.metadata().map(identity), fs::metadata(path).map(identity)),
-        (Ok(one), Ok(other)) if one == other
-    )
+    let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    fs::metadata(path).is_ok_and(|named| identity(&named) == identity(found))
 }
 
 #[cfg(not(unix))]
-pub(crate) fn is_at(_file: &File, _path: &Path) -> bool {
+pub(crate) fn is_at(_found: &Metadata, _path: &Path) -> bool {
     true
 }
 

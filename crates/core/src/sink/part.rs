@@ -4,13 +4,16 @@ mod damage;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind as IoKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use pelton_algos::ranges::ByteRange;
 
 use super::directory::{Allocation, DirectoryOptions};
-use super::files::{beside, claim, is_at, open_regular, reserve, shorten, write_all_at};
+use super::files::{
+    beside, claim, irregular, is_at, is_irregular, make_or_open, open_regular, reserve, shorten,
+    write_all_at,
+};
 use super::hashing::Hashing;
 use super::{Damage, Output, io_failure};
 use crate::catalog::{Digest, FileSpec, Pieces};
@@ -101,15 +104,12 @@ impl PartFile {
     /// Opens the part for this run alone.
     fn take_over(&mut self) -> Result<File> {
         // The state is there before the part and goes after it: who has it locked, has both.
-        let mut options = OpenOptions::new();
-        let locked = claim(options.write(true).create(true).truncate(false), &self.state);
-        let Some(lock) = locked.map_err(|error| io_failure(&self.state, "can't be made", error))?
-        else {
+        let Some((lock, said)) = self.claim_state()? else {
             let part = self.part.display();
             let message = format!("{part}: another run is writing it; wait for its end");
             return Err(Error::new(ErrorKind::FileIo, message));
         };
-        let opened = self.open_locked();
+        let opened = self.open_locked(said);
         match &opened {
             Ok(_) => self.lock = Some(lock),
             Err(_) => self.forget_without_part(),
@@ -117,24 +117,32 @@ impl PartFile {
         opened
     }
 
-    /// Opens the part, which is as it was found or gone: another run may have ended meanwhile.
-    fn open_locked(&self) -> Result<File> {
+    /// The state, locked, and its length. `None` while another run has it.
+    fn claim_state(&self) -> Result<Option<(File, u64)>> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let mut claimed = claim(&mut options, &self.state);
+        if let (Err(error), Some(parent)) = (&claimed, self.target.parent())
+            && error.kind() == IoKind::NotFound
+        {
+            // The directory was removed since.
+            claimed = fs::create_dir_all(parent).and_then(|()| claim(&mut options, &self.state));
+        }
+        claimed.map_err(|error| not_made(&self.state, error))
+    }
+
+    /// Opens the part, which is as it was found or gone: another run may have ended meanwhile. The state
+    /// has the length `said`.
+    fn open_locked(&self, said: u64) -> Result<File> {
         if !self.replaces && self.target.exists() {
             let target = self.target.display();
             let message =
                 format!("{target}: another run has just finished it; run the command again");
             return Err(Error::new(ErrorKind::FileIo, message));
         }
-        let failed = |error| io_failure(&self.part, "can't be made", error);
-        let mut options = OpenOptions::new();
-        options.write(true).create(self.continues.is_none()).truncate(false);
-        let Some(expected) = &self.continues else {
-            let file = open_regular(&mut options, &self.part).map_err(failed)?;
-            // What an earlier run knew is not true of the part that begins here.
-            journal::clear(&self.state).and_then(|()| file.set_len(0)).map_err(failed)?;
-            return Ok(file);
-        };
-        let file = match open_regular(&mut options, &self.part) {
+        let failed = |error| not_made(&self.part, error);
+        let Some(expected) = &self.continues else { return self.begin(said).map_err(failed) };
+        let file = match open_regular(OpenOptions::new().write(true), &self.part) {
             Err(error) if error.kind() == IoKind::NotFound => None,
             opened => Some(opened.map_err(failed)?),
         };
@@ -148,6 +156,19 @@ impl PartFile {
             Error::new(ErrorKind::CannotResume, message)
         })?;
         shorten(&file, expected.size).map_err(failed)?;
+        Ok(file)
+    }
+
+    /// The part, empty. The state has the length `said`.
+    fn begin(&self, said: u64) -> io::Result<File> {
+        let (file, is_new) = make_or_open(&self.part)?;
+        if said > 0 {
+            // What an earlier run knew is not true of the part that begins here.
+            journal::clear(&self.state)?;
+        }
+        if !is_new {
+            file.set_len(0)?;
+        }
         Ok(file)
     }
 
@@ -177,13 +198,21 @@ impl PartFile {
     /// has none but when it is just ending, and then it is gone by now.
     pub(super) fn is_foreign(&self) -> bool {
         match open_regular(OpenOptions::new().write(true), &self.part) {
-            Ok(file) => !journal::is_at(&self.state) && is_at(&file, &self.part),
+            Ok(file) => {
+                let is_there = file.metadata().is_ok_and(|found| is_at(&found, &self.part));
+                !journal::is_at(&self.state) && is_there
+            }
             Err(error) => error.kind() != IoKind::NotFound,
         }
     }
 
     fn promised(&self) -> Option<&Digest> {
         self.digest.as_ref().or(self.expected.as_ref())
+    }
+
+    /// Whether something says what the bytes are to be.
+    fn is_promised(&self) -> bool {
+        self.promised().is_some() || self.pieces.is_some()
     }
 
     /// Hashes from now on what is there and what comes.
@@ -254,6 +283,11 @@ impl PartFile {
         let _ = fs::remove_file(&self.part);
         let _ = fs::remove_file(&self.state);
     }
+}
+
+/// Why there is nothing of this run's at `path`.
+fn not_made(path: &Path, error: io::Error) -> Error {
+    if is_irregular(path) { irregular(path) } else { io_failure(path, "can't be made", error) }
 }
 
 impl Output for PartFile {
@@ -330,10 +364,14 @@ impl Output for PartFile {
     }
 
     fn finish_takes_long(&self) -> bool {
-        self.promised().is_some() || self.pieces.is_some() || self.options.fsync
+        self.is_promised() || self.options.fsync
     }
 
     fn verify(&mut self) -> Result<Option<Damage>> {
+        if !self.is_promised() {
+            self.opened()?;
+            return Ok(None);
+        }
         self.opened_whole()?;
         self.damage().map_err(|error| io_failure(&self.part, "can't be read", error))
     }

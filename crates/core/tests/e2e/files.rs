@@ -388,11 +388,27 @@ fn what_comes_to_be_no_regular_file_is_not_written_to() {
             let (_, mut output) = sink.open(&spec);
             put(&out.path().join(name));
             let error = output.write_at(0, b"bytes").unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::FileIo, "{what} {name}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Exists, "{what} {name}: {error}");
             let message = error.message();
             assert!(message.contains("something that is no regular file"), "{what}: {message}");
             assert_eq!(fs::read(out.path().join("victim")).unwrap(), b"untouched");
         }
+    }
+}
+
+#[test]
+fn a_directory_that_is_removed_during_a_run_is_made_again() {
+    use pelton_core::sink::{DirectoryOptions, DirectorySink, Sink};
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("out");
+    let mut sink = DirectorySink::new(&out, DirectoryOptions::default());
+    for name in ["e", "f"] {
+        let spec = FileSpec::from_url(format!("http://h/{name}").parse().unwrap()).unwrap();
+        let (_, mut output) = sink.open(&spec);
+        output.write_at(0, b"bytes").unwrap();
+        output.finish(None, None).unwrap();
+        assert_eq!(fs::read(out.join(name)).unwrap(), b"bytes");
+        fs::remove_dir_all(&out).unwrap();
     }
 }
 
