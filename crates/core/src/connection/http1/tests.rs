@@ -10,12 +10,12 @@ use super::*;
 use crate::connection::pace::Share;
 use crate::connection::scratch::{Piece, Scratch};
 
+/// An answer that is waited for.
+type Asked = LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>>;
+
 const LONG: &str = "HTTP/1.1 200 OK\r\nContent-Length: 262145\r\n\r\n";
 
-fn ask(
-    connection: &Rc<Http1>,
-    path: &str,
-) -> LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>> {
+fn ask(connection: &Rc<Http1>, path: &str) -> Asked {
     connection.send(Request::get(path).body(()).unwrap())
 }
 
@@ -32,9 +32,7 @@ async fn read(answer: Result<(Response<()>, Http1Body)>) -> Result<String> {
 }
 
 /// A connection that was asked for `/a`, `/b` and `/c` before the server, which then says `answers`.
-fn asked_thrice(
-    answers: &str,
-) -> (Rc<Http1>, [LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>>; 3]) {
+fn asked_thrice(answers: &str) -> (Rc<Http1>, [Asked; 3]) {
     let mut stream = Builder::new();
     stream.write(b"GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n");
     stream.read(answers.as_bytes());
