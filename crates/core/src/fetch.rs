@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use url::Url;
 
 use crate::catalog::FileSpec;
-use crate::connection::{ConnectionId, GetRequest, Http, Piece, Protocol, shown};
+use crate::connection::{ConnectionId, GetRequest, Http, Piece, Protocol, UNPROVEN, shown};
 use crate::engine::{Event, Existing, Fetch, Outcome};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
@@ -60,7 +60,15 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     let mut response = context.http.get_over(&request, &over).await?;
     context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
     (context.served_by)(response.connection, response.protocol);
-    let (head, body_ends) = match judge(fetch, &response)? {
+    let verdict = judge(fetch, &response);
+    let is_kept = matches!(&verdict, Ok(Verdict::Keep(..)));
+    if !is_kept && response.is_doubted() {
+        response.drain().await;
+        if !response.is_proven().await {
+            return Ok(unproven(fetch));
+        }
+    }
+    let (head, body_ends) = match verdict? {
         Verdict::Keep(head, body_ends) => (head, body_ends),
         Verdict::Stop(outcome) => return Ok(outcome),
     };
@@ -100,9 +108,8 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             return Ok(Outcome::Complete);
         }
     }
-    if response.is_confused().await {
-        let message = format!("{}: answers come in another order than requests", shown(&fetch.url));
-        return Ok(Outcome::Changed(message));
+    if !response.is_proven().await {
+        return Ok(unproven(fetch));
     }
     match body_ends {
         Some(end) if position < end.min(context.end.get()) => {
@@ -112,6 +119,11 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         }
         _ => Ok(Outcome::Complete),
     }
+}
+
+/// The answer to `fetch` may be one to another request: it is asked for anew.
+fn unproven(fetch: &Fetch) -> Outcome {
+    Outcome::Changed(format!("{}: {UNPROVEN}", shown(&fetch.url)))
 }
 
 /// Writes what of `piece`, which begins at `position`, is among the `left` bytes that this stream is

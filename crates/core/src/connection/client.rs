@@ -20,17 +20,13 @@ use super::origin::{Origin, shown, without_userinfo};
 use super::pace::{ClientRate, Pace};
 use super::pool::OriginSet;
 use super::redirect::Redirects;
-use super::response::GetResponse;
+use super::response::{GetResponse, UNPROVEN};
 use super::scratch::Scratch;
 use super::telemetry::{ConnectionId, Counters, Observer, Telemetry};
 use crate::{Error, ErrorKind, Result};
 
 /// Connections an origin gets until it is told otherwise: what browsers open.
 const DEFAULT_LIMIT: usize = 6;
-/// A redirect's body up to this size is read so that its connection can be used again; a new
-/// connection costs more than that.
-const DRAINED: usize = 16 * 1024;
-
 /// A GET request.
 #[derive(Debug, Clone)]
 pub struct GetRequest {
@@ -149,13 +145,17 @@ impl Http {
             let bare = without_userinfo(&url);
             let asked = Asked { method, url: bare, headers: &headers };
             let (choice, scratch) = (config.protocol, self.shared.scratch.clone());
-            let response =
+            let mut response =
                 exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await?;
             let next = redirects.next(response.status, &response.headers)?;
             match next {
                 None => return Ok(response),
                 Some(next) => {
-                    drain(response).await;
+                    response.drain().await;
+                    if !response.is_proven().await {
+                        let message = format!("{}: {UNPROVEN}", shown(&request.url));
+                        return Err(Error::new(ErrorKind::Reset, message));
+                    }
                     url = next;
                 }
             }
@@ -229,15 +229,5 @@ impl Http {
             OriginSet::new(origin.clone(), Rc::clone(&self.shared.opener), DEFAULT_LIMIT)
         });
         Rc::clone(set)
-    }
-}
-
-async fn drain(mut response: GetResponse) {
-    let mut left = DRAINED;
-    while let Ok(Some(length)) = response.piece(<[u8]>::len).await {
-        match left.checked_sub(length) {
-            Some(rest) => left = rest,
-            None => return,
-        }
     }
 }

@@ -12,7 +12,7 @@ use super::config::ProtocolChoice;
 use super::failure;
 use super::origin::{Scheme, shown};
 use super::pool::order::Facts;
-use super::pool::{Lease, OriginSet};
+use super::pool::{Lease, OriginSet, Proof};
 use super::response::GetResponse;
 use super::scratch::Scratch;
 use super::telemetry::{ConnectionId, Protocol};
@@ -43,17 +43,16 @@ pub(super) async fn exchange(
         over(lease.id());
         let began = Instant::now();
         let answer = lease.send(message(set, &asked, asked.method, lease.protocol())?);
-        let order = find_order_out(set, &lease, &asked)?;
+        let check = check(set, &lease, &asked)?;
         let error = match answer.await {
             Ok((head, body)) => {
                 set.has_answered.set(true);
-                set.note_answer(&lease);
                 let (took, origin) = (began.elapsed(), set.origin().clone());
                 let facts = Facts::of(head.status(), head.headers());
                 let url = asked.url;
                 let mut response = GetResponse::new(head, body, lease, took, url, origin, scratch);
-                if let Some(order) = order {
-                    response.doubted(order.compare(facts));
+                if let Some(check) = check {
+                    check.begin(facts, &mut response);
                 }
                 return Ok(response);
             }
@@ -81,47 +80,66 @@ pub(super) async fn exchange(
     }
 }
 
-/// An origin's order is being found out.
-struct Order {
+/// A request whose answer is compared with that to one for its head behind it.
+struct Check {
+    proof: Proof,
     facts: oneshot::Sender<Facts>,
-    is_confused: oneshot::Receiver<bool>,
+    is_proven: oneshot::Receiver<bool>,
 }
 
-impl Order {
-    /// `facts` are those of the first of the two answers. Tells whether the second shows that the first
-    /// was to something else.
-    fn compare(self, facts: Facts) -> oneshot::Receiver<bool> {
+impl Check {
+    /// `response`, of which these are the facts, has come.
+    fn begin(self, facts: Facts, response: &mut GetResponse) {
         // Nobody compares where the second request has failed.
         let _ = self.facts.send(facts);
-        self.is_confused
+        response.doubted(self.proof, self.is_proven);
     }
 }
 
-/// Asks for the head of what `lease` has just been asked for, if that is of use and was not done yet.
-fn find_order_out(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option<Order>> {
-    let is_plain = *asked.method == Method::GET && !asked.headers.contains_key(RANGE);
-    let Some(beside) = set.lease_for_order(lease).filter(|_| is_plain) else { return Ok(None) };
+/// Asks for the head of what `lease` has just been asked for, if that is of use.
+fn check(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option<Check>> {
+    if *asked.method != Method::GET || asked.headers.contains_key(RANGE) {
+        return Ok(None);
+    }
+    let Some((beside, proof)) = set.lease_for_proof(lease) else { return Ok(None) };
     let answer = beside.send(message(set, asked, &Method::HEAD, lease.protocol())?);
     let (facts, first) = oneshot::channel();
-    let (mut confused, is_confused) = oneshot::channel();
-    let set = Rc::clone(set);
+    let (mut proven, is_proven) = oneshot::channel();
+    let (set, is_behind) = (Rc::clone(set), lease.is_behind);
     tokio::task::spawn_local(async move {
         let answer = tokio::select! {
             biased;
             answer = answer => Some(answer),
             // Nobody waits for it any longer.
-            () = confused.closed() => None,
+            () = proven.closed() => None,
         };
-        let is_confused = matches!(&answer, Some(Err(error)) if failure::is_no_answer(error));
-        let second = answer.and_then(std::result::Result::ok);
-        let second = second.map(|(head, _)| Facts::of(head.status(), head.headers()));
+        let (second, error) = match answer {
+            Some(Ok((head, _))) => (Some(Facts::of(head.status(), head.headers())), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
         let first = first.await.ok();
-        set.found_order_out(first.as_ref().zip(second.as_ref()));
+        let answers = first.as_ref().zip(second.as_ref());
+        let is_proven = match proof {
+            Proof::OfOrder => {
+                set.found_order_out(answers);
+                !error.as_ref().is_some_and(failure::is_no_answer)
+            }
+            Proof::OfAnswer => match (answers, &error) {
+                (Some((first, second)), _) => set.is_proven(first, second),
+                // The server ended the connection with an answer that no other one came before.
+                (None, Some(error)) if failure::had_no_turn(error) => !is_behind,
+                (None, _) => {
+                    set.note_unanswered(first.is_some());
+                    false
+                }
+            },
+        };
         // Whoever asked may be gone.
-        let _ = confused.send(is_confused);
+        let _ = proven.send(is_proven);
         drop(beside);
     });
-    Ok(Some(Order { facts, is_confused }))
+    Ok(Some(Check { proof, facts, is_proven }))
 }
 
 /// The request as its receiver wants it: a path and a `Host` header over HTTP/1.1, the whole URL

@@ -53,7 +53,8 @@ impl Connection {
     /// Whether it takes a request now; over HTTP/1.1 it bears `pipelined` at a time.
     fn takes_another(&self, pipelined: usize) -> bool {
         let capacity = match self.protocol {
-            Protocol::Http11 => pipelined,
+            // Each of several has one for its head behind it.
+            Protocol::Http11 => 2 * pipelined - 1,
             Protocol::Http2 => self.capacity.get(),
         };
         !self.retiring.get() && self.outstanding.get() < capacity && self.sender.is_ready()
@@ -97,6 +98,15 @@ impl Drop for Lease {
             }
         }
     }
+}
+
+/// What a request for the head behind another shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// Whether the origin answers in order at all.
+    OfOrder,
+    /// Whether the other one was answered with what it asked for.
+    OfAnswer,
 }
 
 type Waiter = oneshot::Sender<Result<Lease>>;
@@ -159,12 +169,21 @@ impl OriginSet {
         self.hand_out();
     }
 
-    /// The right to send one more request behind that of `lease`, to find out whether the origin answers
-    /// in order. `None` where that is known, of no use or being found out.
-    pub(super) fn lease_for_order(self: &Rc<Self>, lease: &Lease) -> Option<Lease> {
+    /// The right to send one more request behind that of `lease`, for the head of the same: to find out
+    /// whether the origin answers in order, or to see that it did. `None` where neither is of use.
+    pub(super) fn lease_for_proof(self: &Rc<Self>, lease: &Lease) -> Option<(Lease, Proof)> {
         // What proxies make of it is another matter for each file.
-        let may = lease.protocol() == Protocol::Http11 && !lease.is_behind && !self.is_forwarded();
-        (may && self.order.begin_finding_out()).then(|| self.lease(Rc::clone(&lease.connection)))
+        if lease.protocol() != Protocol::Http11 || self.is_forwarded() {
+            return None;
+        }
+        let proof = if lease.is_behind || self.order.pipelined() > 1 {
+            Proof::OfAnswer
+        } else if self.order.begin_finding_out() {
+            Proof::OfOrder
+        } else {
+            return None;
+        };
+        Some((self.lease(Rc::clone(&lease.connection)), proof))
     }
 
     /// What these two were answered with, if they were.
@@ -175,14 +194,16 @@ impl OriginSet {
         }
     }
 
-    /// The request of `lease` got an answer.
-    pub(super) fn note_answer(&self, lease: &Lease) {
-        if lease.is_behind {
-            self.order.answered();
+    /// Whether a request on a connection that bears several was surely answered with what was asked for.
+    pub(super) fn is_proven(&self, first: &Facts, second: &Facts) -> bool {
+        let (is_proven, is_broken) = self.order.on_proof(first, second);
+        if is_broken {
+            self.tell_order(false);
         }
+        is_proven
     }
 
-    /// A request that was sent behind another got none.
+    /// A request that was sent behind another got no answer.
     pub(super) fn note_unanswered(&self, had_turn: bool) {
         if self.order.unanswered(had_turn) {
             self.tell_order(false);

@@ -11,10 +11,17 @@ use super::failure;
 use super::open::Body;
 use super::origin::Origin;
 use super::pace::Share;
-use super::pool::Lease;
+use super::pool::{Lease, Proof};
 use super::scratch::{Piece, Scratch};
 use super::telemetry::{ConnectionId, Protocol};
 use crate::Result;
+
+/// An answer that is not wanted is read up to this size, so that its connection can be used again; a new
+/// connection costs more than that.
+const DRAINED: usize = 16 * 1024;
+
+/// Says of an answer that it is not certain to be one to what was asked for.
+pub(crate) const UNPROVEN: &str = "the answer may be one to another request";
 
 /// How long the answer behind one is waited for. It comes with it, unless the server forgets it.
 const NEXT_ANSWER: Duration = Duration::from_secs(1);
@@ -42,8 +49,8 @@ pub struct GetResponse {
     lease: Option<Lease>,
     scratch: Scratch,
     share: Share,
-    /// Tells whether this is an answer to something else.
-    is_confused: Option<oneshot::Receiver<bool>>,
+    /// Will tell whether this is an answer to what was asked for.
+    doubt: Option<(Proof, oneshot::Receiver<bool>)>,
 }
 
 impl GetResponse {
@@ -69,13 +76,13 @@ impl GetResponse {
             lease: Some(lease),
             scratch,
             share: Share::default(),
-            is_confused: None,
+            doubt: None,
         }
     }
 
-    /// `is_confused` will tell whether the answer is one to something else.
-    pub(super) fn doubted(&mut self, is_confused: oneshot::Receiver<bool>) {
-        self.is_confused = Some(is_confused);
+    /// `is_proven` will tell whether the answer is one to what was asked for.
+    pub(super) fn doubted(&mut self, proof: Proof, is_proven: oneshot::Receiver<bool>) {
+        self.doubt = Some((proof, is_proven));
     }
 
     /// Its body is read as fast as `share` allows.
@@ -83,14 +90,32 @@ impl GetResponse {
         self.share = share;
     }
 
-    /// Whether its body, which was read to its end, may be of something else than was asked for: what came
-    /// behind it was no answer to the request behind.
-    pub(crate) async fn is_confused(&mut self) -> bool {
-        match self.is_confused.take() {
-            Some(is_confused) => {
-                matches!(timeout(NEXT_ANSWER, is_confused).await, Ok(Ok(true)))
+    /// Whether its body, which was read to its end, is surely that of what was asked for: what came behind
+    /// it was the answer to the request behind.
+    pub(crate) async fn is_proven(&mut self) -> bool {
+        match self.doubt.take() {
+            None => true,
+            Some((Proof::OfAnswer, is_proven)) => is_proven.await.unwrap_or(false),
+            // Only this one was asked for. What is behind it may never be answered.
+            Some((Proof::OfOrder, is_proven)) => {
+                !matches!(timeout(NEXT_ANSWER, is_proven).await, Ok(Ok(false)))
             }
-            None => false,
+        }
+    }
+
+    /// Whether [`is_proven`](Self::is_proven) says more than is known now.
+    pub(crate) const fn is_doubted(&self) -> bool {
+        self.doubt.is_some()
+    }
+
+    /// Reads a body that nobody wants, if that is soon done.
+    pub(crate) async fn drain(&mut self) {
+        let mut left = DRAINED;
+        while let Ok(Some(length)) = self.piece(<[u8]>::len).await {
+            match left.checked_sub(length) {
+                Some(rest) => left = rest,
+                None => return,
+            }
         }
     }
 

@@ -39,6 +39,7 @@ fn fetch(
     let slow = Arc::new(ShapedConnector::new(link, TcpConnector::default()));
     let mut config = engine();
     config.limits.max_connections_per_origin = 3;
+    config.stall_timeout = Duration::from_secs(2);
     let client = builder().policy(Hat).engine(config).connector(slow).build().unwrap();
     let out = tempfile::tempdir().unwrap();
     let urls = files().iter().map(|file| server.url(file.path.as_str())).collect::<Vec<_>>();
@@ -50,6 +51,19 @@ fn fetch(
         assert!(there[&file.path[1..]] == file.bytes(0..file.size), "{}", file.path);
     }
     server.requests()
+}
+
+type Script = dyn Fn(&RawRequest, &VirtualFile) -> Reply + Send + Sync;
+
+fn twice(request: &RawRequest, file: &VirtualFile) -> Reply {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: {}\r\n\r\n",
+        file.size,
+        file.etag()
+    );
+    let is_head = request.head.starts_with("HEAD");
+    let body = if is_head { Vec::new() } else { file.bytes(0..file.size) };
+    Reply::raw([head.as_bytes(), &body, head.as_bytes(), &body].concat())
 }
 
 fn heads(requests: &[RawRequest]) -> usize {
@@ -64,9 +78,27 @@ fn honest(request: &RawRequest, file: &VirtualFile) -> Reply {
 }
 
 #[test]
-fn the_order_is_found_out_with_one_request() {
+fn each_file_is_asked_for_once() {
     let requests = fetch(honest);
-    assert_eq!((heads(&requests), requests.len() as u64), (1, FILES + 1));
+    assert!(heads(&requests) > 1, "files wait behind each other");
+    assert_eq!((requests.len() - heads(&requests)) as u64, FILES);
+}
+
+#[test]
+fn answers_that_are_lost_said_twice_or_swapped_are_given_to_no_other_file() {
+    for (what, bad) in [
+        ("lost", Box::new(|_: &RawRequest, _: &VirtualFile| Reply::raw("")) as Box<Script>),
+        ("twice", Box::new(|request, file| twice(request, file))),
+        ("other", Box::new(|request, _| honest(request, &files()[7]))),
+    ] {
+        let requests = fetch(move |request, file| match request.number {
+            // Once: then files are asked for one at a time, and a wrong answer is just that.
+            20 => bad(request, file),
+            _ => honest(request, file),
+        });
+        let gets = (requests.len() - heads(&requests)) as u64;
+        assert!(gets < 2 * FILES, "{what}: {gets} requests");
+    }
 }
 
 #[test]
@@ -124,4 +156,33 @@ fn a_server_that_forgets_what_is_behind_costs_a_moment() {
         if request.head.starts_with("HEAD") { Reply::raw("").hang() } else { honest(request, file) }
     });
     assert_eq!(heads(&requests), 2);
+}
+
+#[test]
+fn files_behind_a_long_one_are_not_held_up() {
+    // The long one is not the first, so that it is asked for behind others or before them.
+    let long = VirtualFile::new("/long", 3_000_000, 1);
+    let served = long.clone();
+    let server = Scripted::start(move |request| {
+        let known = files();
+        let file = known.iter().find(|file| file.path == request.target()).unwrap_or(&served);
+        honest(request, file)
+    })
+    .unwrap();
+    for connections in [1, 2] {
+        let link =
+            Link { rate: BitRate::from_mbps(100.0), rtt: Duration::from_millis(40), ..Link::lan() };
+        let slow = Arc::new(ShapedConnector::new(link, TcpConnector::default()));
+        let mut config = engine();
+        config.limits.max_connections_per_origin = connections;
+        let client = builder().policy(Hat).engine(config).connector(slow).build().unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let mut urls = files().iter().map(|file| server.url(&file.path)).collect::<Vec<_>>();
+        urls.insert(37, server.url("/long"));
+        let report = run(client.download(urls).into_dir(out.path()));
+        assert!(report.is_complete(), "{:?}", report.files);
+        assert!(tree(out.path())["long"] == long.bytes(0..long.size));
+        // None is opened for nothing.
+        assert!(report.summary.connections < 12, "{}", report.summary.connections);
+    }
 }

@@ -100,6 +100,9 @@ impl World {
             connection.put(Meaning::Body(stream), body);
             if self.origin.protocol == Protocol::Http2 {
                 connection.bound(stream);
+            } else if self.pool.in_order && self.pool.pipelined > 1 {
+                // The answer to the request for its head behind it.
+                connection.put(Meaning::Head(stream), sizes::HEAD);
             }
         } else {
             self.responses_under_way -= 1;

@@ -49,6 +49,9 @@ impl World {
             Message::Syn => SYN - HEADER,
             Message::ClientHello => sizes::CLIENT_HELLO,
             Message::Request(_) if http2 => sizes::REQUEST_HTTP2,
+            Message::Request(_) if self.pool.in_order && self.pool.pipelined > 1 => {
+                2 * sizes::REQUEST
+            }
             Message::Request(_) => sizes::REQUEST,
             Message::Reset(_) | Message::Credit(..) => 40,
             Message::Close => 0,

@@ -24,7 +24,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Buf, BytesMut};
 use futures_util::future::LocalBoxFuture;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
@@ -76,9 +76,11 @@ pub(super) struct Http1 {
     /// Empty while a request has it.
     idle: RefCell<Option<Stream>>,
     /// Requests that are sent and wait for their turn with the stream.
-    behind: RefCell<VecDeque<oneshot::Sender<Lent>>>,
+    behind: RefCell<VecDeque<Place>>,
     /// The answer that is being read takes long.
     is_long: Cell<bool>,
+    /// An answer will come that nobody wants: the connection ends before it.
+    is_spoilt: Cell<bool>,
     /// Requests that the stream has not taken yet.
     unsent: RefCell<BytesMut>,
     is_closed: Cell<bool>,
@@ -106,6 +108,7 @@ impl Http1 {
             idle: RefCell::new(Some(stream)),
             behind: RefCell::default(),
             is_long: Cell::default(),
+            is_spoilt: Cell::default(),
             unsent: RefCell::default(),
             is_closed: Cell::default(),
             watcher: RefCell::default(),
@@ -119,8 +122,11 @@ impl Http1 {
     /// Whether it takes a request now: at once, or behind others whose answers are all wanted and soon
     /// read.
     pub(super) fn is_ready(&self) -> bool {
-        let is_wanted = |turn: &oneshot::Sender<Lent>| !turn.is_closed();
-        !self.is_closed.get() && !self.is_long.get() && self.behind.borrow().iter().all(is_wanted)
+        let is_wanted = |place: &Place| !place.turn.is_closed();
+        !self.is_closed.get()
+            && !self.is_long.get()
+            && !self.is_spoilt.get()
+            && self.behind.borrow().iter().all(is_wanted)
     }
 
     /// Sends what is to be sent and watches the connection while it is idle; ready when it has ended. A
@@ -166,7 +172,7 @@ impl Http1 {
         let connection = Rc::clone(self);
         // Now: answers come in the order in which requests are sent.
         self.unsent.borrow_mut().extend_from_slice(&head::written(&request));
-        let turn = self.next_turn();
+        let turn = self.next_turn(request.method() == Method::HEAD);
         Box::pin(async move {
             let begun = poll_fn(|cx| connection.poll_begin(cx)).await;
             let lent = match turn {
@@ -190,7 +196,7 @@ impl Http1 {
     }
 
     /// The stream, or a place behind those that are to have it.
-    fn next_turn(self: &Rc<Self>) -> Turn {
+    fn next_turn(self: &Rc<Self>, is_head: bool) -> Turn {
         match self.idle.take() {
             Some(stream) => {
                 let home = Home(Some(Rc::clone(self)));
@@ -199,7 +205,7 @@ impl Http1 {
             None if self.is_closed.get() => Turn::Now(None),
             None => {
                 let (sender, turn) = oneshot::channel();
-                self.behind.borrow_mut().push_back(sender);
+                self.behind.borrow_mut().push_back(Place { turn: sender, is_head });
                 Turn::Behind(turn)
             }
         }
@@ -228,13 +234,15 @@ impl Http1 {
     }
 
     /// The answer that is being read takes long: who waits behind it is better served by another
-    /// connection, and this one ends with it if there was anybody.
+    /// connection, and this one ends with it if there was anybody. What asks for its head again stays.
     fn send_others_elsewhere(&self) {
         self.is_long.set(true);
-        let behind = self.behind.take();
-        if !behind.is_empty() {
-            self.is_closed.set(true);
-        }
+        let mut behind = self.behind.borrow_mut();
+        let kept = usize::from(behind.front().is_some_and(|place| place.is_head));
+        let others = behind.split_off(kept);
+        self.is_spoilt.set(self.is_spoilt.get() || !others.is_empty());
+        drop(behind);
+        drop(others);
     }
 
     fn wake_watcher(&self) {
@@ -242,6 +250,13 @@ impl Http1 {
             waker.wake();
         }
     }
+}
+
+/// A request that waits for its turn with the stream.
+struct Place {
+    turn: oneshot::Sender<Lent>,
+    /// It asks for a head.
+    is_head: bool,
 }
 
 /// When a request gets the stream to read its answer from.
@@ -301,9 +316,10 @@ impl Lent {
         let next = connection.behind.borrow_mut().pop_front();
         if let Some(next) = next {
             // If nobody waits there any more, the connection ends with the answer that comes.
-            let _ = next.send(Self { stream, home: Home(Some(connection)) });
-        } else if connection.is_closed.get() {
+            let _ = next.turn.send(Self { stream, home: Home(Some(connection)) });
+        } else if connection.is_closed.get() || connection.is_spoilt.get() {
             connection.io.close();
+            connection.close();
         } else {
             connection.idle.replace(Some(stream));
             connection.wake_watcher();

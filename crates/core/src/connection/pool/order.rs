@@ -2,7 +2,9 @@
 //!
 //! RFC 9112, section 9.3.2, has servers do so; some lose requests, and what stands between may do
 //! worse. So the head of what is asked for is asked for once more right behind it: the answers tell
-//! which is which, for the second has no body and says the same as the first.
+//! which is which, for the second has no body and says the same as the first. That is done before any request
+//! waits behind another, and for each that does: what was lost, said twice or swapped would otherwise put
+//! the bytes of one file under the name of another.
 
 use std::cell::Cell;
 
@@ -81,9 +83,15 @@ impl Order {
         self.is_kept.get()
     }
 
-    /// A request that was sent behind another got its answer.
-    pub(super) fn answered(&self) {
-        self.unanswered.set(0);
+    /// What a request on a connection that bears several, and one for its head behind it, were answered
+    /// with. Returns whether the first was surely answered with what was asked for, and whether it shows
+    /// for the first time that the order is not kept.
+    pub(super) fn on_proof(&self, first: &Facts, second: &Facts) -> (bool, bool) {
+        if first.are_telling() && first == second {
+            self.unanswered.set(0);
+            return (true, false);
+        }
+        (false, self.is_kept.replace(Some(false)) != Some(false))
     }
 
     /// A request that was sent behind another got no answer: because the connection ended before its
@@ -163,10 +171,15 @@ mod tests {
             for _ in 1..MOST_UNANSWERED {
                 assert!(!order.unanswered(false), "connections end now and then");
             }
-            order.answered();
+            assert_eq!(order.on_proof(&same, &same), (true, false));
         }
         assert_eq!(order.pipelined(), 4);
         let broken = (0..MOST_UNANSWERED).filter(|_| order.unanswered(false)).count();
         assert_eq!((broken, order.pipelined()), (1, 1));
+        let other = facts(StatusCode::OK, &[(ETAG, "\"2\"")]);
+        let order = kept();
+        assert_eq!(order.on_proof(&same, &other), (false, true));
+        assert_eq!(order.on_proof(&same, &other), (false, false), "it is told once");
+        assert_eq!(order.pipelined(), 1);
     }
 }

@@ -97,14 +97,14 @@ async fn texts(client: &Client, server: &str, paths: &[&str]) -> Vec<String> {
 async fn confused(client: &Client, url: &str) -> bool {
     let mut response = client.get(url).await.unwrap();
     read(&mut response).await.unwrap();
-    response.is_confused().await
+    !response.is_proven().await
 }
 
 #[test]
 fn once_the_order_was_seen_requests_do_not_wait_for_answers() {
     run(async {
-        // The first and one for its head; then the server says nothing before it has three.
-        let server = server(vec![vec![(2, in_order), (3, in_order), (3, in_order)]]).await;
+        // The first and one for its head; then the server says nothing before it has three, and their heads.
+        let server = server(vec![vec![(2, in_order), (6, in_order), (6, in_order)]]).await;
         let client = client(&server);
         assert!(!confused(&client, &format!("{server}/first")).await);
         assert_eq!(told(&client), [true]);
