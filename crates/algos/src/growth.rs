@@ -21,8 +21,6 @@ use crate::units::BitRate;
 #[derive(Debug, Clone)]
 pub struct LaneGrowth {
     factor: u32,
-    /// What trials alone have made of it.
-    windows: u32,
     trial: Option<Trial>,
     /// Growth did not pay: not tried again before then, and after longer each time.
     resting_until: Timestamp,
@@ -40,14 +38,12 @@ pub struct LaneGrowth {
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     before: u32,
-    windows_before: u32,
     rate_before: BitRate,
     /// Its rate counts from here on.
     judged_at: Timestamp,
 }
 
 /// What the goodput was, and what it was reached with.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy)]
 pub struct LaneUse {
     /// Goodput over the last sample.
@@ -56,8 +52,6 @@ pub struct LaneUse {
     pub all_busy: bool,
     /// Twice the lanes, or nearly, would still be within the budgets.
     pub may_double: bool,
-    /// Requests share connections, and there may be twice as many of those.
-    pub may_spread: bool,
     /// The rate still grows by itself: nothing can be told from it yet.
     pub is_filling: bool,
     /// How long a change takes to show: a few round trips.
@@ -75,7 +69,7 @@ pub struct Response {
 
 impl Response {
     /// A quarter more than the least, and what timers and schedulers add.
-    fn has_queued(&self) -> bool {
+    pub fn has_queued(&self) -> bool {
         self.took > self.at_least.mul_f64(1.25) + JITTER
     }
 }
@@ -95,7 +89,6 @@ impl Default for LaneGrowth {
     fn default() -> Self {
         Self {
             factor: 1,
-            windows: 1,
             trial: None,
             resting_until: Timestamp::START,
             rest: REST,
@@ -113,10 +106,9 @@ impl LaneGrowth {
         self.factor
     }
 
-    /// How many times the planned connections are used where requests share them. Prompt responses
-    /// do not add to them: they show that requests are too few, not that windows are.
-    pub const fn windows(&self) -> u32 {
-        self.windows
+    /// Whether more lanes are on trial.
+    pub const fn is_trying(&self) -> bool {
+        self.trial.is_some()
     }
 
     /// A server refused or was overloaded: back to the planned lanes, for a while.
@@ -178,7 +170,6 @@ impl LaneGrowth {
     fn end(&mut self, now: Timestamp, trial: Trial) {
         self.trial = None;
         self.factor = trial.before;
-        self.windows = trial.windows_before;
         self.resting_until = now + self.rest;
         self.rest = self.rest.saturating_mul(2);
     }
@@ -209,22 +200,15 @@ impl LaneGrowth {
             && now >= self.doubled_until
             && now.saturating_since(busy_since) >= lanes.settle;
         let ready = settled && now >= self.resting_until;
-        let may_grow = lanes.may_double || lanes.may_spread;
-        if !ready || !may_grow || lanes.rate == BitRate::ZERO {
+        if !ready || !lanes.may_double || lanes.rate == BitRate::ZERO {
             return false;
         }
         self.trial = Some(Trial {
             before: self.factor,
-            windows_before: self.windows,
             rate_before: lanes.rate,
             judged_at: now + lanes.settle * 3 / 2,
         });
-        if lanes.may_double {
-            self.factor = self.factor.saturating_mul(2);
-        }
-        if lanes.may_spread {
-            self.windows = self.windows.saturating_mul(2);
-        }
+        self.factor = self.factor.saturating_mul(2);
         true
     }
 }
@@ -246,7 +230,6 @@ mod tests {
             rate: BitRate::from_mbps(mbps),
             all_busy,
             may_double: true,
-            may_spread: false,
             is_filling: false,
             settle: Duration::from_millis(400),
         }
@@ -268,23 +251,6 @@ mod tests {
         assert!(growth.on_rate(at(22_300), sample(20.1, true)));
         assert!(!growth.on_rate(at(50_000), sample(20.1, true)), "the second rest is longer");
         assert!(growth.on_rate(at(62_300), sample(20.1, true)));
-    }
-
-    #[test]
-    fn connections_are_shared_by_fewer_while_that_pays_and_never_for_promptness() {
-        let shared = |mbps| LaneUse { may_double: false, may_spread: true, ..sample(mbps, true) };
-        let mut growth = LaneGrowth::default();
-        assert!(!growth.on_rate(at(100), shared(5.0)), "not settled");
-        assert!(growth.on_rate(at(500), shared(10.0)));
-        assert_eq!((growth.factor(), growth.windows()), (1, 2));
-        assert!(growth.on_rate(at(1_100), shared(20.0)), "it paid");
-        assert_eq!(growth.windows(), 4);
-        assert!(growth.on_rate(at(1_700), shared(20.0)), "it did not");
-        assert_eq!(growth.windows(), 2);
-        let prompt = Response { took: Duration::ZERO, at_least: Duration::from_millis(100) };
-        let rtt = Duration::from_millis(100);
-        assert!(growth.on_response(at(4_000), prompt, rtt, sample(20.0, true)));
-        assert_eq!((growth.factor(), growth.windows()), (2, 2));
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub mod policy;
 pub mod ranges;
 pub mod rate;
 pub mod sizes;
+pub mod spread;
 pub mod tail;
 pub mod time;
 pub mod units;

@@ -50,6 +50,7 @@ impl Engine {
             state.multiplexes = protocol == Protocol::Http2;
         }
         self.redecide |= !std::mem::replace(&mut self.has_connected, true);
+        self.redecide |= self.spread.on_handshake(now, rtt);
         let least = self.link.estimate().rtt;
         if self.growth.on_handshake(now, rtt, least, self.goodput) {
             self.has_shrunk = true;
@@ -64,9 +65,11 @@ impl Engine {
         }
         self.room = self.room_for_short_files(clusters).unwrap_or_else(|| {
             let link = self.link.estimate();
-            let separate = connections::with_room(&link);
-            let shared = connections::multiplexed(&link).saturating_mul(self.growth.windows());
-            Room { separate, shared: shared.min(separate), ..Room::default() }
+            let times = self.spread.times();
+            let separate = connections::with_room(&link).saturating_mul(times);
+            let shared = connections::multiplexed(&link).saturating_mul(times).min(separate);
+            let shared = shared + u32::from(self.spread.probes());
+            Room { separate, shared, ..Room::default() }
         });
     }
 
@@ -99,7 +102,11 @@ impl Engine {
             if self.link.was_full() { connections::with_room(&link) } else { sharing.connections };
         let pipelined =
             seen.map_or(0, |bandwidth| connections::for_pipelined_files(&on(bandwidth), mean_size));
-        Some(Room { separate, shared, requests: sharing.requests, pipelined })
+        // Servers that think for long leave a path empty that seems to be slow.
+        let times = self.spread.times();
+        let separate = separate.saturating_mul(times).saturating_add(self.spread.probes().into());
+        let requests = sharing.requests.saturating_mul(times);
+        Some(Room { separate, shared, requests, pipelined })
     }
 
     /// The first answers have told how large files are, or how fast the link is: where files are short,
@@ -112,7 +119,7 @@ impl Engine {
         let Some(room) = self.room_for_short_files(&self.clusters()) else { return };
         self.room = room;
         let lanes: u32 = self.lanes.iter().sum();
-        let planned = (lanes / self.growth.factor()).max(1);
+        let planned = (lanes / self.widening()).max(1);
         let factor = self.most_lanes().div_ceil(planned);
         self.growth.widen(now, self.link.estimate().rtt, factor);
     }
@@ -136,12 +143,16 @@ impl Engine {
         connections::pipelined(self.room.pipelined, connections)
     }
 
-    /// Whether requests share connections, with room for twice as many of those.
+    /// Whether there may be twice the connections: of those that larger files share, and of those that
+    /// short files have for themselves.
     pub(super) fn may_spread(&self) -> bool {
-        let room = connections::with_room(&self.link.estimate());
+        let total = self.config.limits.max_connections;
+        let are_short = self.room.requests != u32::MAX;
+        let room = if are_short { self.room.separate } else { self.room.shared };
         self.origins.iter().any(|origin| {
-            let room = origin.budget.capacity().min(room);
-            origin.multiplexes && self.room.shared.saturating_mul(2) <= room
+            let most = origin.budget.capacity().min(total);
+            let may_probe = !are_short || origin.opened < most;
+            origin.multiplexes != are_short && may_probe && room.saturating_mul(2) <= most
         })
     }
 
@@ -190,6 +201,11 @@ impl Engine {
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
             let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
             let streams = if state.multiplexes { streams } else { streams.max(ahead.min(files)) };
+            let streams = match self.spread.probes() {
+                true if state.multiplexes => limit,
+                true => state.opened.saturating_add(1),
+                false => streams,
+            };
             let open = if files == 0 { 0 } else { streams.min(limit) };
             let may_pipeline =
                 grows && !state.multiplexes && state.pipelines != Some(false) && files > limit;
@@ -199,6 +215,7 @@ impl Engine {
                 0 => 2,
                 requests => connections::pipelined(requests, limit),
             };
+            state.opened = state.opened.max(open);
             if state.told != Some((limit, open, pipelined)) {
                 state.told = Some((limit, open, pipelined));
                 self.actions.push(Action::Connections {

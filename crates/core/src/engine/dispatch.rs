@@ -165,7 +165,7 @@ impl Engine {
         let channels = decision.channels() + decision.surplus_channels;
         let without_file = channels.saturating_sub(self.active.len() as u32);
         let streams = self.planned_streams(decision).saturating_add(without_file);
-        without_file.saturating_add(streams.saturating_mul(self.growth.factor() - 1))
+        without_file.saturating_add(streams.saturating_mul(self.widening() - 1))
     }
 
     /// More streams have not paid: the newest ones end, and the others bring their ranges later.

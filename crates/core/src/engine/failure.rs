@@ -31,6 +31,7 @@ impl Engine {
         }
         if unreachable || failure.kind.is_overload() {
             self.growth.on_refusal(now);
+            self.spread.on_refusal(now);
             self.redecide = true;
         }
         if (unreachable || matches!(failure.kind, ErrorKind::Tls | ErrorKind::Overloaded))

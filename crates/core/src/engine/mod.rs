@@ -40,6 +40,7 @@ use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
+use pelton_algos::spread::Spread;
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
@@ -99,6 +100,8 @@ struct OriginState {
     ever_answered: bool,
     /// Failures to connect since the origin last answered.
     connect_failures: u32,
+    /// Most connections that it was asked to have open.
+    opened: u32,
     /// What the driver was last told: the limit, the connections to open early and what each bears.
     told: Option<(u32, u32, u32)>,
 }
@@ -126,6 +129,7 @@ pub struct Engine {
     /// It is what holds this run.
     is_held: bool,
     growth: LaneGrowth,
+    spread: Spread,
     room: Room,
     /// More lanes have not paid, and there are fewer again.
     has_shrunk: bool,
@@ -198,6 +202,7 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
             growth: LaneGrowth::default(),
+            spread: Spread::default(),
             room: Room::default(),
             has_shrunk: false,
             is_drained: true,
@@ -394,6 +399,7 @@ impl Engine {
             pipelines: None,
             ever_answered: false,
             connect_failures: 0,
+            opened: 0,
             told: None,
         });
         self.origin_ids.insert(origin.clone(), id);

@@ -117,6 +117,16 @@ impl Engine {
         })
     }
 
+    fn has_work_for_more(&self) -> bool {
+        !self.waiting.is_empty() || self.any_has_room_for_streams()
+    }
+
+    /// Whether it is still open how many connections shall be shared: until then nothing is measured.
+    fn awaits_spread(&self) -> bool {
+        let is_open = !self.spread.has_found() && self.may_spread() && self.has_work_for_more();
+        is_open || self.spread.is_busy()
+    }
+
     /// How lanes are used at present, where they may grow.
     fn lane_use(&self) -> Option<LaneUse> {
         if !self.policy.allows_growth() || self.is_at_limit() {
@@ -127,9 +137,8 @@ impl Engine {
         let in_use = if self.waiting.is_empty() { self.streams.len() as u32 } else { lanes };
         Some(LaneUse {
             rate: self.goodput,
-            all_busy: !self.waiting.is_empty() || self.any_has_room_for_streams(),
+            all_busy: self.has_work_for_more(),
             may_double: in_use.saturating_mul(3) / 2 <= self.most_lanes(),
-            may_spread: self.may_spread(),
             is_filling: self.link.is_filling(),
             settle: (self.link.estimate().rtt * 3).max(SETTLE),
         })
@@ -158,9 +167,15 @@ impl Engine {
     pub(super) fn note_rate(&mut self, now: Timestamp) {
         let link = self.link.estimate();
         if let Some(lanes) = self.lane_use() {
-            let before = self.growth.factor();
-            self.redecide |= self.growth.on_rate(now, lanes);
-            self.has_shrunk |= self.growth.factor() < before;
+            let before = self.widening();
+            if !self.growth.is_trying() {
+                let may_spread = self.may_spread();
+                self.redecide |= self.spread.on_rate(now, lanes, may_spread);
+            }
+            if !self.spread.is_busy() {
+                self.redecide |= self.growth.on_rate(now, lanes);
+            }
+            self.has_shrunk |= self.widening() < before;
         }
         let moved = self.decided_for.is_none_or(|before| {
             let window = |a: Bytes, b: Bytes| a.as_f64() > b.as_f64() * MATERIAL_CHANGE;
@@ -217,7 +232,7 @@ impl Engine {
             link: self.allowed_link(),
             clusters: &clusters,
             limits: self.limits(),
-            is_measured: self.link.was_full() && sizes_are_known,
+            is_measured: self.link.was_full() && sizes_are_known && !self.awaits_spread(),
             is_told: self.config.link.bandwidth_hint.is_some(),
             sizes_are_known,
             delivered: self.totals.delivered,
@@ -267,11 +282,16 @@ impl Engine {
         lanes.min(limits.max_files)
     }
 
+    /// How many times the planned lanes and streams are used.
+    pub(super) fn widening(&self) -> u32 {
+        self.growth.factor().saturating_mul(self.spread.times())
+    }
+
     /// Lanes of each allocation, as often as growth says. Where files are too small for the range streams that were planned
     /// for them, the connections that are left bring further files, as far as channels go.
     fn widened_lanes(&self, decision: &Decision, clusters: &[Cluster]) -> Vec<u32> {
         let (link, limits) = (self.link.estimate(), self.limits());
-        let factor = self.growth.factor();
+        let factor = self.widening();
         let most = if factor == 1 { decision.max_channels } else { self.most_lanes() };
         let most = most.min(limits.max_files);
         let mut spare = most.saturating_sub(decision.channels());

@@ -1,0 +1,293 @@
+//! How many connections requests share where losses, and not the path, limit each of them.
+
+use std::time::Duration;
+
+use crate::growth::{LaneUse, Response};
+use crate::time::Timestamp;
+use crate::units::BitRate;
+
+/// What one doubling must bring: where connections are the limit, twice as many bring nearly twice as
+/// much, and less than this may be chance.
+const PAYS: f64 = 1.2;
+/// With so much more the path is not full yet.
+const NEARLY_TWICE: f64 = 1.6;
+/// Samples of goodput that tell a rate.
+const TELLING: u32 = 3;
+/// A handshake that takes so many times what a change takes to show has queued, or there is none.
+const PATIENCE: u32 = 10;
+/// A path that was full stays so for a while; after each such finding for longer.
+const REST: Duration = Duration::from_secs(5);
+
+/// Doubles the connections that requests share, and what goes over them, while that pays.
+///
+/// Requests that share a few connections share their windows, and each loss halves one of them. What the
+/// path holds can't be told from the rate then: it is what those few connections bring. A handshake tells
+/// it. One more connection is opened; where its handshake does not queue, the path is not full. Then
+/// connections are doubled for a trial, which is judged by what they bring.
+#[derive(Debug, Clone)]
+pub struct Spread {
+    times: u32,
+    phase: Phase,
+    least_rtt: Option<Duration>,
+    goodput: Mean,
+    resting_until: Timestamp,
+    rest: Duration,
+    settle: Duration,
+    has_found: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    Steady,
+    Probing {
+        since: Timestamp,
+    },
+    /// Its rate counts from here on.
+    Trying {
+        before: BitRate,
+        from: Timestamp,
+    },
+}
+
+/// A mean of the last samples.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    bps: f64,
+    samples: u32,
+}
+
+impl Mean {
+    fn add(&mut self, rate: BitRate) {
+        self.samples = (self.samples + 1).min(TELLING);
+        self.bps += (rate.bps() - self.bps) / f64::from(self.samples);
+    }
+
+    fn rate(self) -> Option<BitRate> {
+        (self.samples == TELLING).then(|| BitRate::from_bps(self.bps))
+    }
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self {
+            times: 1,
+            phase: Phase::Steady,
+            least_rtt: None,
+            goodput: Mean::default(),
+            resting_until: Timestamp::START,
+            rest: REST,
+            settle: Duration::ZERO,
+            has_found: false,
+        }
+    }
+}
+
+impl Spread {
+    /// How many times the planned connections are used.
+    pub const fn times(&self) -> u32 {
+        self.times
+    }
+
+    /// Whether one connection more is wanted, to see how its handshake does.
+    pub fn probes(&self) -> bool {
+        matches!(self.phase, Phase::Probing { .. })
+    }
+
+    /// Whether something is being found out: nothing else is to be tried meanwhile.
+    pub fn is_busy(&self) -> bool {
+        self.phase != Phase::Steady
+    }
+
+    /// Whether doubling has come to an end once.
+    pub const fn has_found(&self) -> bool {
+        self.has_found
+    }
+
+    /// A server refused or was overloaded: back to the planned connections, for a while.
+    pub fn on_refusal(&mut self, now: Timestamp) {
+        self.times = 1;
+        self.rest_from(now);
+    }
+
+    /// A handshake took so long. Returns whether something has changed.
+    pub fn on_handshake(&mut self, now: Timestamp, took: Duration) -> bool {
+        let at_least = self.least_rtt.map_or(took, |least| least.min(took));
+        self.least_rtt = Some(at_least);
+        let (Phase::Probing { .. }, Some(before)) = (self.phase, self.goodput.rate()) else {
+            return false;
+        };
+        if (Response { took, at_least }).has_queued() {
+            self.rest_from(now);
+        } else {
+            self.double(now, before);
+        }
+        true
+    }
+
+    /// A sample of goodput. There is room for twice the connections where they `may_double`. Returns
+    /// whether something has changed.
+    pub fn on_rate(&mut self, now: Timestamp, lanes: LaneUse, may_double: bool) -> bool {
+        self.settle = lanes.settle;
+        // What the first windows brought before they met losses is more than what they bring.
+        let is_telling = match self.phase {
+            Phase::Trying { from, .. } => lanes.all_busy && now >= from,
+            Phase::Steady | Phase::Probing { .. } => {
+                lanes.all_busy && may_double && !lanes.is_filling
+            }
+        };
+        if is_telling {
+            self.goodput.add(lanes.rate);
+        } else {
+            self.goodput = Mean::default();
+        }
+        match self.phase {
+            Phase::Trying { before, .. } => self.judge(now, before, may_double),
+            Phase::Probing { .. } if !is_telling => {
+                self.phase = Phase::Steady;
+                true
+            }
+            Phase::Probing { since } => {
+                let is_over = now.saturating_since(since) > lanes.settle * PATIENCE;
+                if is_over {
+                    self.rest_from(now);
+                }
+                is_over
+            }
+            Phase::Steady => {
+                if now >= self.resting_until && self.goodput.rate().is_some() {
+                    self.phase = Phase::Probing { since: now };
+                }
+                self.probes()
+            }
+        }
+    }
+
+    /// Whether it has turned out what a trial brings.
+    fn judge(&mut self, now: Timestamp, before: BitRate, may_double: bool) -> bool {
+        let Some(rate) = self.goodput.rate() else { return false };
+        self.phase = Phase::Steady;
+        if rate.bps() < before.bps() * PAYS {
+            self.times /= 2;
+            self.rest_from(now);
+        } else if rate.bps() >= before.bps() * NEARLY_TWICE && may_double {
+            self.double(now, rate);
+        }
+        true
+    }
+
+    fn double(&mut self, now: Timestamp, before: BitRate) {
+        self.times = self.times.saturating_mul(2);
+        self.phase = Phase::Trying { before, from: now + self.settle };
+        self.goodput = Mean::default();
+    }
+
+    fn rest_from(&mut self, now: Timestamp) {
+        self.has_found = true;
+        self.phase = Phase::Steady;
+        self.goodput = Mean::default();
+        self.resting_until = now + self.rest;
+        self.rest = self.rest.saturating_mul(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn lanes(mbps: f64) -> LaneUse {
+        LaneUse {
+            rate: BitRate::from_mbps(mbps),
+            all_busy: true,
+            may_double: false,
+            is_filling: false,
+            settle: RTT * 3,
+        }
+    }
+
+    /// Samples of `mbps` every 200 ms from `from` on until something changes. Returns when it did.
+    fn until_change(spread: &mut Spread, from: u64, mbps: f64) -> Option<u64> {
+        let mut times = (from..from + 4_000).step_by(200);
+        times.find(|millis| spread.on_rate(at(*millis), lanes(mbps), true))
+    }
+
+    /// One connection more has been asked for: its first handshake took 100 ms.
+    fn probing() -> Spread {
+        let mut spread = Spread::default();
+        assert!(!spread.on_handshake(at(0), RTT), "nobody asked");
+        assert_eq!(until_change(&mut spread, 1_000, 10.0), Some(1_400), "three samples");
+        assert!(spread.probes());
+        spread
+    }
+
+    #[test]
+    fn connections_double_while_handshakes_are_prompt_and_more_comes() {
+        let mut spread = probing();
+        assert!(spread.on_handshake(at(1_500), RTT));
+        assert_eq!((spread.times(), spread.probes(), spread.is_busy()), (2, false, true));
+        assert_eq!(until_change(&mut spread, 1_600, 19.0), Some(2_200), "those of 1.8 s on count");
+        assert_eq!(spread.times(), 4, "nearly twice as much: the path is not full");
+        assert_eq!(until_change(&mut spread, 2_300, 25.0), Some(2_900));
+        assert_eq!((spread.times(), spread.is_busy()), (4, false), "it paid, and that is all");
+        assert_eq!(until_change(&mut spread, 3_000, 25.0), Some(3_000));
+        assert!(spread.probes() && !spread.has_found());
+    }
+
+    #[test]
+    fn a_handshake_that_queues_ends_it_before_it_has_begun() {
+        let mut spread = probing();
+        assert!(spread.on_handshake(at(1_500), RTT * 2));
+        assert_eq!((spread.times(), spread.is_busy(), spread.has_found()), (1, false, true));
+        assert_eq!(until_change(&mut spread, 2_000, 10.0), None, "it rests");
+        assert_eq!(until_change(&mut spread, 6_500, 10.0), Some(6_500));
+        assert!(spread.on_handshake(at(7_000), RTT * 2));
+        assert_eq!(until_change(&mut spread, 8_000, 10.0), None, "for longer");
+    }
+
+    #[test]
+    fn the_least_round_trip_ever_tells_what_a_queue_is() {
+        let mut spread = probing();
+        // A minute later, behind a queue that is always there: no estimate remembers a path without it.
+        assert!(!spread.on_rate(at(61_000), lanes(10.0), true));
+        assert!(spread.on_handshake(at(61_000), RTT * 5));
+        assert_eq!(spread.times(), 1);
+    }
+
+    #[test]
+    fn what_does_not_pay_is_taken_back() {
+        let mut spread = probing();
+        assert!(spread.on_handshake(at(1_500), RTT));
+        assert_eq!(until_change(&mut spread, 1_600, 11.5), Some(2_200));
+        assert_eq!((spread.times(), spread.has_found()), (1, true));
+    }
+
+    #[test]
+    fn idle_lanes_a_growing_rate_and_a_full_budget_begin_nothing() {
+        for (lanes, may_double) in [
+            (LaneUse { all_busy: false, ..lanes(10.0) }, true),
+            (LaneUse { is_filling: true, ..lanes(10.0) }, true),
+            (lanes(10.0), false),
+        ] {
+            let mut spread = Spread::default();
+            let mut times = (0..4_000).step_by(200);
+            assert!(!times.any(|millis| spread.on_rate(at(millis), lanes, may_double)));
+            let mut spread = probing();
+            assert!(spread.on_rate(at(1_600), lanes, may_double));
+            assert!(!spread.probes(), "no connection more");
+        }
+    }
+
+    #[test]
+    fn a_refusal_leads_back_for_a_while() {
+        let mut spread = probing();
+        assert!(spread.on_handshake(at(1_500), RTT));
+        spread.on_refusal(at(1_600));
+        assert_eq!((spread.times(), spread.is_busy()), (1, false));
+        assert_eq!(until_change(&mut spread, 2_000, 10.0), None);
+    }
+}
