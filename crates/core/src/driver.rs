@@ -119,10 +119,11 @@ impl Run {
         let mut progress_due = Instant::now() + PROGRESS_INTERVAL;
         let mailbox = Rc::clone(&self.driver.mailbox);
         while !self.over {
-            self.driver.recorder.flush();
+            let tell = self.driver.recorder.tell(Instant::now());
             let timeout = self.driver.engine.next_timeout(self.now());
             let timeout = timeout.map(|at| self.driver.started + at.since_start());
-            let wake = timeout.map_or(meter_due, |at| at.min(meter_due)).min(progress_due);
+            let own = meter_due.min(progress_due);
+            let wake = [timeout, tell].into_iter().flatten().fold(own, Instant::min);
             tokio::select! {
                 biased;
                 command = self.driver.commands.recv(), if !self.cancelled => self.obey(command),

@@ -24,7 +24,8 @@ pub struct Job {
 
 impl Job {
     /// What the run tells. The first caller gets all events; who asks again gets none. Without a
-    /// caller before [`report`](Self::report) events are thrown away.
+    /// caller before [`report`](Self::report) events are thrown away. Those of ten milliseconds come
+    /// together.
     pub fn events(&mut self) -> Events {
         Events(self.events.take())
     }

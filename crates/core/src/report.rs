@@ -11,6 +11,7 @@ use pelton_algos::policy::Decision;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 use serde::Serialize;
+use tokio::time::Instant;
 
 pub(crate) use plan::plan;
 
@@ -112,9 +113,9 @@ impl Recorder {
         }
     }
 
-    /// Tells what was noted since the last time.
-    pub(crate) fn flush(&self) {
-        self.outbox.flush();
+    /// Tells what was noted, or when it will be due.
+    pub(crate) fn tell(&self, now: Instant) -> Option<Instant> {
+        self.outbox.tell(now)
     }
 
     pub(crate) fn file_started(&mut self, now: Timestamp, file: FileId, engine: &Engine) {
@@ -327,7 +328,7 @@ impl Recorder {
     pub(crate) fn finish(self, mut summary: Summary) -> Report {
         summary.clusters = self.costs.clusters(summary.energy_j);
         self.outbox.put(RunEvent::Summary(summary.clone()));
-        self.flush();
+        self.outbox.flush();
         let Self { plan, files, decisions, failed, .. } = self;
         Report { plan, summary, files, decisions, failed }
     }

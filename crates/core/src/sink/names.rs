@@ -72,6 +72,9 @@ impl SeenNames {
 
 /// `name` without what some file systems do not tell apart.
 fn folded(name: &str) -> String {
+    if name.is_ascii() {
+        return name.to_ascii_lowercase();
+    }
     name.nfd().flat_map(char::to_lowercase).nfc().collect()
 }
 
