@@ -76,20 +76,17 @@ impl Transfer {
     }
 
     fn name(&self) -> String {
-        let mut name = format!("{} Mbit/s x {} ms", self.mbps, self.rtt_millis);
-        if let Some(mbps) = self.connection_mbps {
-            name += &format!(", {mbps} Mbit/s a connection");
-        }
-        if let Some(mbps) = self.server_mbps {
-            name += &format!(", {mbps} Mbit/s in all");
-        }
+        let mut parts = vec![format!("{} Mbit/s x {} ms", self.mbps, self.rtt_millis)];
+        parts.extend(self.connection_mbps.map(|mbps| format!("{mbps} Mbit/s a connection")));
+        parts.extend(self.server_mbps.map(|mbps| format!("{mbps} Mbit/s in all")));
         if self.answer_millis > 0 {
-            name += &format!(", {} ms to answer", self.answer_millis);
+            parts.push(format!("{} ms to answer", self.answer_millis));
         }
         if self.lost > 0.0 {
-            name += &format!(", {} % lost", self.lost * 100.0);
+            parts.push(format!("{} % lost", self.lost * 100.0));
         }
-        format!("{name}, {} x {} kB", self.files.0, self.files.1 / 1_000)
+        parts.push(format!("{} x {} kB", self.files.0, self.files.1 / 1_000));
+        parts.join(", ")
     }
 }
 
