@@ -88,7 +88,7 @@ fn each_file_is_asked_for_once() {
 fn answers_that_are_lost_said_twice_or_swapped_are_given_to_no_other_file() {
     for (what, bad) in [
         ("lost", Box::new(|_: &RawRequest, _: &VirtualFile| Reply::raw("")) as Box<Script>),
-        ("twice", Box::new(|request, file| twice(request, file))),
+        ("twice", Box::new(twice)),
         ("other", Box::new(|request, _| honest(request, &files()[7]))),
     ] {
         let requests = fetch(move |request, file| match request.number {
@@ -162,10 +162,10 @@ fn a_server_that_forgets_what_is_behind_costs_a_moment() {
 fn files_behind_a_long_one_are_not_held_up() {
     // The long one is not the first, so that it is asked for behind others or before them.
     let long = VirtualFile::new("/long", 3_000_000, 1);
-    let served = long.clone();
+    let copy = long.clone();
     let server = Scripted::start(move |request| {
         let known = files();
-        let file = known.iter().find(|file| file.path == request.target()).unwrap_or(&served);
+        let file = known.iter().find(|file| file.path == request.target()).unwrap_or(&copy);
         honest(request, file)
     })
     .unwrap();
