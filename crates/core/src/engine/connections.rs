@@ -148,6 +148,10 @@ impl Engine {
     pub(super) fn may_spread(&self) -> bool {
         let total = self.config.limits.max_connections;
         let are_short = self.room.requests != u32::MAX;
+        // What else takes time than the path: a queue, as a handshake will tell, or the server.
+        if are_short && self.answer_time < self.link.estimate().rtt * 2 {
+            return false;
+        }
         let room = if are_short { self.room.separate } else { self.room.shared };
         self.origins.iter().any(|origin| {
             let most = origin.budget.capacity().min(total);

@@ -29,6 +29,7 @@ mod watch;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::crowding::Crowding;
@@ -129,6 +130,8 @@ pub struct Engine {
     /// It is what holds this run.
     is_held: bool,
     growth: LaneGrowth,
+    /// From a request to the head of its answer, the later ones counting more.
+    answer_time: Duration,
     spread: Spread,
     room: Room,
     /// More lanes have not paid, and there are fewer again.
@@ -202,6 +205,7 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
             growth: LaneGrowth::default(),
+            answer_time: Duration::ZERO,
             spread: Spread::default(),
             room: Room::default(),
             has_shrunk: false,
