@@ -27,6 +27,13 @@ pub(super) struct Asked<'a> {
     pub(super) headers: &'a HeaderMap,
 }
 
+impl Asked<'_> {
+    /// Whether a request for the head of the same shows that the answer is one to this.
+    fn is_provable(&self) -> bool {
+        *self.method == Method::GET && !self.headers.contains_key(RANGE)
+    }
+}
+
 /// Sends one request; `over` is told over which connection. A server may close a connection that
 /// served before just as it is used again (RFC 9112, section 9.5): such a request is sent once more, and
 /// so is one that the server has not begun with, or wants to have over HTTP/1.1.
@@ -39,7 +46,7 @@ pub(super) async fn exchange(
 ) -> Result<GetResponse> {
     let mut is_repeated = false;
     loop {
-        let lease = set.acquire().await?;
+        let lease = set.acquire(asked.is_provable()).await?;
         over(lease.id());
         let began = Instant::now();
         let answer = lease.send(message(set, &asked, asked.method, lease.protocol())?);
@@ -98,7 +105,7 @@ impl Check {
 
 /// Asks for the head of what `lease` has just been asked for, if that is of use.
 fn check(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option<Check>> {
-    if *asked.method != Method::GET || asked.headers.contains_key(RANGE) {
+    if !asked.is_provable() {
         return Ok(None);
     }
     let Some((beside, proof)) = set.lease_for_proof(lease) else { return Ok(None) };

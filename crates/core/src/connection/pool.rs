@@ -109,7 +109,12 @@ pub(super) enum Proof {
     OfAnswer,
 }
 
-type Waiter = oneshot::Sender<Result<Lease>>;
+/// Who waits for a connection that takes a request.
+struct Waiter {
+    turn: oneshot::Sender<Result<Lease>>,
+    /// It may be sent behind others over HTTP/1.1.
+    may_follow: bool,
+}
 
 /// The connections of one origin.
 pub(super) struct OriginSet {
@@ -222,10 +227,11 @@ impl OriginSet {
         }
     }
 
-    /// Waits for a connection that takes a request. First come, first served.
-    pub(super) async fn acquire(self: &Rc<Self>) -> Result<Lease> {
+    /// Waits for a connection that takes a request, one that serves no other unless it `may_follow`. First
+    /// come, first served.
+    pub(super) async fn acquire(self: &Rc<Self>, may_follow: bool) -> Result<Lease> {
         let (waiter, mut turn) = oneshot::channel();
-        self.state.borrow_mut().waiters.push_back(waiter);
+        self.state.borrow_mut().waiters.push_back(Waiter { turn: waiter, may_follow });
         loop {
             let mut freed = pin!(self.opener.memory().freed());
             freed.as_mut().enable();
@@ -300,7 +306,7 @@ impl OriginSet {
             let Some(waiter) = state.waiters.pop_front() else { return };
             drop(state);
             // The waiter was there a moment ago; if it is gone, the lease comes back by itself.
-            let _ = waiter.send(Ok(self.lease(connection)));
+            let _ = waiter.turn.send(Ok(self.lease(connection)));
         }
     }
 
@@ -398,7 +404,7 @@ impl OriginSet {
         for waiter in waiters {
             let copy = Error::new(error.kind(), error.message());
             // A waiter that is gone needs no error.
-            let _ = waiter.send(Err(copy));
+            let _ = waiter.turn.send(Err(copy));
         }
     }
 

@@ -44,10 +44,9 @@ impl State {
     /// still being opened get their part too.
     /// Over HTTP/1.1 a connection bears `pipelined`.
     pub(super) fn pick(&mut self, limit: usize, pipelined: usize) -> Option<Rc<Connection>> {
-        self.waiters.retain(|waiter| !waiter.is_closed());
-        if self.waiters.is_empty() {
-            return None;
-        }
+        self.waiters.retain(|waiter| !waiter.turn.is_closed());
+        let first = self.waiters.front()?;
+        let pipelined = if first.may_follow { pipelined } else { 1 };
         let existing = self.existing();
         let is_slow = |connection: &&Rc<Connection>| connection.is_slow.get();
         let crawling = self.connections.iter().filter(|it| is_slow(it) && !it.is_closed()).count();
