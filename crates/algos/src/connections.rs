@@ -74,11 +74,19 @@ fn flights(link: &LinkEstimate, flight: Bytes) -> u32 {
 }
 
 /// The same where the next requests wait at the server already: no lane is ever without one, so little
-/// more than the path holds fills it, and connections whose windows have opened bring all of it at once.
+/// more than the path holds fills it, and connections whose windows have opened bring all of it at once. On
+/// a short path there is next to nothing to be saved: one, as without.
 pub fn for_pipelined_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
+    if link.rtt < WORTH_PIPELINING {
+        return 1;
+    }
     let in_flight = link.bdp().0 / 2 * 3;
     u32::try_from(in_flight.div_ceil(mean_size.0.max(1))).unwrap_or(u32::MAX)
 }
+
+/// A shorter round trip costs less than a burst that overfills a queue: its last packet is missed only after
+/// 200 ms.
+const WORTH_PIPELINING: Duration = Duration::from_millis(10);
 
 /// Requests under way over one HTTP/1.1 connection at most (RFC 9112 section 9.3.2): what one of them
 /// meets, those behind it meet too.
@@ -174,6 +182,8 @@ mod tests {
         let on = |mbps, kib| for_pipelined_files(&link(mbps, 100, Bytes::kib(64)), Bytes::kib(kib));
         // 1.25 MB in flight, in files of 12 KiB.
         assert_eq!(on(100.0, 12), 153);
+        let near = LinkEstimate { rtt: Duration::from_millis(9), ..link(1e4, 1, Bytes::kib(64)) };
+        assert_eq!(for_pipelined_files(&near, Bytes::kib(12)), 1);
         assert_eq!([pipelined(153, 64), pipelined(64, 64), pipelined(0, 64)], [3, 1, 1]);
         assert_eq!(pipelined(u32::MAX, 64), 8);
         assert_eq!(pipelined(10, 0), 8, "no connections are none to divide by");
