@@ -93,7 +93,7 @@ const WORTH_PIPELINING: Duration = Duration::from_millis(10);
 const MOST_PIPELINED: u32 = 8;
 
 /// Whoever is behind a longer response than this over HTTP/1.1 is better served elsewhere.
-pub const LONGEST_AHEAD: Bytes = Bytes::kib(256);
+pub const LONGEST_AHEAD: Bytes = Bytes::kib(128);
 
 /// Requests that each HTTP/1.1 connection bears where `requests` for short files fill the path and
 /// there are no more than `connections`.

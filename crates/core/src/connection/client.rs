@@ -168,7 +168,8 @@ impl Http {
     }
 
     /// Lets each connection to `origin` bear so many requests at a time over HTTP/1.1 (RFC 9112, section
-    /// 9.3.2) once the origin was seen to answer in order, which is then found out.
+    /// 9.3.2) once the origin was seen to answer in order, which is then found out; with 0 that is all that is
+    /// done.
     pub fn set_pipelined(&self, origin: &Origin, pipelined: u32) {
         self.set(origin).set_pipelined(pipelined);
     }

@@ -1,22 +1,30 @@
 //! One request and its response, over a connection of its origin.
 
 use std::rc::Rc;
+use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use http::header::{HOST, PROXY_AUTHORIZATION, RANGE};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use pelton_algos::connections::LONGEST_AHEAD;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use url::Url;
 
 use super::config::ProtocolChoice;
 use super::failure;
+use super::open::Body;
 use super::origin::{Scheme, shown};
+use super::pace::Share;
 use super::pool::order::Facts;
 use super::pool::{Lease, OriginSet, Proof};
 use super::response::GetResponse;
-use super::scratch::Scratch;
+use super::scratch::{Piece, Scratch};
 use super::telemetry::{ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
+
+/// A proof that has not come by then is none. Servers think about heads, too.
+const LATEST_PROOF: Duration = Duration::from_secs(10);
 
 /// What is asked for.
 #[derive(Clone)]
@@ -45,21 +53,36 @@ pub(super) async fn exchange(
     scratch: Scratch,
 ) -> Result<GetResponse> {
     let mut is_repeated = false;
+    let mut may_follow = asked.is_provable();
     loop {
-        let lease = set.acquire(asked.is_provable()).await?;
+        let lease = set.acquire(may_follow).await?;
         over(lease.id());
         let began = Instant::now();
         let answer = lease.send(message(set, &asked, asked.method, lease.protocol())?);
-        let check = check(set, &lease, &asked)?;
+        let check = if may_follow { check(set, &lease, &asked)? } else { None };
         let error = match answer.await {
             Ok((head, body)) => {
                 set.has_answered.set(true);
                 let (took, origin) = (began.elapsed(), set.origin().clone());
                 let facts = Facts::of(head.status(), head.headers());
+                let (body, doubt) = match check {
+                    None => (body, None),
+                    Some(check) if check.proof == Proof::OfOrder => {
+                        (body, Some(check.begin(facts)))
+                    }
+                    Some(check) => match proven(check, facts, body, &scratch).await {
+                        Some(body) => (Body::Read(body), None),
+                        None => {
+                            tracing::debug!(url = %shown(&asked.url), "asking for it alone");
+                            may_follow = false;
+                            continue;
+                        }
+                    },
+                };
                 let url = asked.url;
                 let mut response = GetResponse::new(head, body, lease, took, url, origin, scratch);
-                if let Some(check) = check {
-                    check.begin(facts, &mut response);
+                if let Some(doubt) = doubt {
+                    response.doubted(doubt);
                 }
                 return Ok(response);
             }
@@ -95,12 +118,36 @@ struct Check {
 }
 
 impl Check {
-    /// `response`, of which these are the facts, has come.
-    fn begin(self, facts: Facts, response: &mut GetResponse) {
+    /// A response of which these are the facts has come.
+    fn begin(self, facts: Facts) -> oneshot::Receiver<bool> {
         // Nobody compares where the second request has failed.
         let _ = self.facts.send(facts);
-        response.doubted(self.proof, self.is_proven);
+        self.is_proven
     }
+}
+
+/// The body of a response of which these are the facts, if it is short and surely that of what was asked for.
+/// Nothing is kept of it before.
+async fn proven(check: Check, facts: Facts, body: Body, scratch: &Scratch) -> Option<Bytes> {
+    let Body::Http1(mut body) = body else { return None };
+    if body.is_long() {
+        return None;
+    }
+    let is_proven = check.begin(facts);
+    let (mut whole, share) = (BytesMut::new(), Share::default());
+    let mut keep = |piece: Piece<'_>| {
+        if let Piece::Bytes(bytes) = piece {
+            whole.extend_from_slice(bytes);
+        }
+        whole.len()
+    };
+    while let Some(length) = body.piece(scratch, &share, || 0, &mut keep).await.ok()? {
+        if length as u64 > LONGEST_AHEAD.0 {
+            return None;
+        }
+    }
+    let is_proven = timeout(LATEST_PROOF, is_proven).await;
+    matches!(is_proven, Ok(Ok(true))).then(|| whole.freeze())
 }
 
 /// Asks for the head of what `lease` has just been asked for, if that is of use.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use http::{Request, Response};
 use pelton_algos::memory::Http2Buffers;
@@ -48,6 +49,8 @@ pub(super) enum SendFailure {
 pub(super) enum Body {
     Http1(Http1Body),
     Http2(Http2Body),
+    /// It was read already.
+    Read(Bytes),
 }
 
 pub(super) type Sent = std::result::Result<(Response<()>, Body), SendFailure>;

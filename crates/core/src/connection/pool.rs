@@ -42,6 +42,8 @@ struct Connection {
     retiring: Cell<bool>,
     /// Whether it crawls: others are preferred, and it closes when it is free.
     is_slow: Cell<bool>,
+    /// Whether it serves a request that none may be sent behind (HTTP/1.1).
+    is_exclusive: Cell<bool>,
     _room: Room,
 }
 
@@ -54,6 +56,7 @@ impl Connection {
     fn takes_another(&self, pipelined: usize) -> bool {
         let capacity = match self.protocol {
             // Each of several has one for its head behind it.
+            Protocol::Http11 if self.is_exclusive.get() => 0,
             Protocol::Http11 => 2 * pipelined - 1,
             Protocol::Http2 => self.capacity.get(),
         };
@@ -88,6 +91,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.connection.outstanding.set(self.connection.outstanding.get() - 1);
+        self.connection.is_exclusive.set(false);
         if let Some(set) = self.set.upgrade() {
             if self.connection.retiring.get() || self.connection.is_slow.get() {
                 set.close_retired();
@@ -306,6 +310,8 @@ impl OriginSet {
             let Some(waiter) = state.waiters.pop_front() else { return };
             drop(state);
             // The waiter was there a moment ago; if it is gone, the lease comes back by itself.
+            let is_exclusive = !waiter.may_follow && connection.protocol == Protocol::Http11;
+            connection.is_exclusive.set(is_exclusive);
             let _ = waiter.turn.send(Ok(self.lease(connection)));
         }
     }
@@ -347,6 +353,7 @@ impl OriginSet {
             served: Cell::new(0),
             retiring: Cell::new(false),
             is_slow: Cell::new(false),
+            is_exclusive: Cell::new(false),
             _room: room,
         };
         let connection = Rc::new(connection);

@@ -1,5 +1,7 @@
 //! A response and its body.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -11,7 +13,7 @@ use super::failure;
 use super::open::Body;
 use super::origin::Origin;
 use super::pace::Share;
-use super::pool::{Lease, Proof};
+use super::pool::Lease;
 use super::scratch::{Piece, Scratch};
 use super::telemetry::{ConnectionId, Protocol};
 use crate::Result;
@@ -50,7 +52,7 @@ pub struct GetResponse {
     scratch: Scratch,
     share: Share,
     /// Will tell whether this is an answer to what was asked for.
-    doubt: Option<(Proof, oneshot::Receiver<bool>)>,
+    doubt: Option<oneshot::Receiver<bool>>,
 }
 
 impl GetResponse {
@@ -81,8 +83,8 @@ impl GetResponse {
     }
 
     /// `is_proven` will tell whether the answer is one to what was asked for.
-    pub(super) fn doubted(&mut self, proof: Proof, is_proven: oneshot::Receiver<bool>) {
-        self.doubt = Some((proof, is_proven));
+    pub(super) fn doubted(&mut self, is_proven: oneshot::Receiver<bool>) {
+        self.doubt = Some(is_proven);
     }
 
     /// Its body is read as fast as `share` allows.
@@ -95,11 +97,8 @@ impl GetResponse {
     pub(crate) async fn is_proven(&mut self) -> bool {
         match self.doubt.take() {
             None => true,
-            Some((Proof::OfAnswer, is_proven)) => is_proven.await.unwrap_or(false),
             // Only this one was asked for. What is behind it may never be answered.
-            Some((Proof::OfOrder, is_proven)) => {
-                !matches!(timeout(NEXT_ANSWER, is_proven).await, Ok(Ok(false)))
-            }
+            Some(is_proven) => !matches!(timeout(NEXT_ANSWER, is_proven).await, Ok(Ok(false))),
         }
     }
 
@@ -148,6 +147,15 @@ impl GetResponse {
                 let piece = body.piece(&self.scratch, &self.share, room, take).await;
                 let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
                 (taken, body.is_at_end())
+            }
+            Some(Body::Read(body)) => {
+                let there = body.len();
+                let length =
+                    poll_fn(|cx| self.share.poll_read(cx, |_, turn| Poll::Ready(there.min(turn))));
+                let length = length.await;
+                self.share.spend(length);
+                let piece = body.split_to(length);
+                (Some(take(Piece::Bytes(&piece))), body.is_empty())
             }
             Some(Body::Http2(body)) => {
                 let piece = body.piece(&self.scratch, &self.share, wanted, take).await;

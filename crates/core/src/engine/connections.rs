@@ -69,7 +69,7 @@ impl Engine {
             let separate = connections::with_room(&link).saturating_mul(times);
             let shared = connections::multiplexed(&link).saturating_mul(times).min(separate);
             let shared = shared + u32::from(self.spread.probes());
-            Room { separate, shared, ..Room::default() }
+            Room { separate, shared, pipelined: 1, ..Room::default() }
         });
     }
 
@@ -187,7 +187,8 @@ impl Engine {
         let planned = decision.connections();
         let lanes: u32 = decision.channels();
         let ahead = self.opened_ahead();
-        let grows = self.policy.allows_growth();
+        // A limit on the rate leaves no round trip to be saved.
+        let grows = self.policy.allows_growth() && self.max_rate().is_none();
         let known_sizes = self.sizes.knows_any()
             && self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
         let files: Vec<u32> = (0..self.origins.len()).map(|index| self.files_of(index)).collect();
@@ -216,7 +217,7 @@ impl Engine {
             let pipelined = match self.room.pipelined {
                 _ if !may_pipeline => 1,
                 // That it can be done is found out before it is known whether it is of use.
-                0 => 2,
+                0 => 0,
                 requests => connections::pipelined(requests, limit),
             };
             state.opened = state.opened.max(open);

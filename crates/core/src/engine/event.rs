@@ -320,7 +320,8 @@ pub enum Action {
         /// These will surely be used.
         open: u32,
         /// Requests that each shall bear over HTTP/1.1, once it is known that the origin answers them in
-        /// their order; if more than one, find that out and tell it by [`Event::Pipelines`].
+        /// their order; unless it is one, find that out and tell it by [`Event::Pipelines`]. With 0 that is
+        /// all.
         pipelined: u32,
     },
     /// Every byte of `file` is there: verify and rename it; answer with [`Event::Finished`] or

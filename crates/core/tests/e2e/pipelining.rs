@@ -66,6 +66,16 @@ fn twice(request: &RawRequest, file: &VirtualFile) -> Reply {
     Reply::raw([head.as_bytes(), &body, head.as_bytes(), &body].concat())
 }
 
+/// Less than is promised, and the next answer right behind it.
+fn short(request: &RawRequest, file: &VirtualFile) -> Reply {
+    let reply = Reply::status("200 OK").field("Content-Length", file.size);
+    if request.head.starts_with("HEAD") {
+        reply
+    } else {
+        reply.body(file.bytes(0..file.size - 100))
+    }
+}
+
 fn heads(requests: &[RawRequest]) -> usize {
     requests.iter().filter(|request| request.head.starts_with("HEAD")).count()
 }
@@ -89,6 +99,7 @@ fn answers_that_are_lost_said_twice_or_swapped_are_given_to_no_other_file() {
     for (what, bad) in [
         ("lost", Box::new(|_: &RawRequest, _: &VirtualFile| Reply::raw("")) as Box<Script>),
         ("twice", Box::new(twice)),
+        ("short", Box::new(short)),
         ("other", Box::new(|request, _| honest(request, &files()[7]))),
     ] {
         let requests = fetch(move |request, file| match request.number {

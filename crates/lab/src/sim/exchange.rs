@@ -237,7 +237,7 @@ impl World {
     /// The first answer shows whether further ones come in order: what is asked for behind it to find
     /// that out is a head, which costs next to nothing and is left out here.
     fn see_order(&mut self) {
-        if self.pool.pipelined > 1 && !self.multiplexes() && !self.pool.in_order {
+        if self.pool.pipelined != 1 && !self.multiplexes() && !self.pool.in_order {
             self.pool.in_order = true;
             let origin = self.name.clone();
             self.tell(Event::Pipelines { origin, does: true });

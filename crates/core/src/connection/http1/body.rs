@@ -54,7 +54,7 @@ impl Http1Body {
     }
 
     /// Whether it takes so long that requests behind it are better sent over other connections.
-    pub(super) fn is_long(&self) -> bool {
+    pub(in crate::connection) fn is_long(&self) -> bool {
         match self.place {
             Place::Length(left) => left > LONGEST_AHEAD.0,
             Place::UntilClose => true,

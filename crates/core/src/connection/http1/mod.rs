@@ -171,8 +171,10 @@ impl Http1 {
     ) -> LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>> {
         let connection = Rc::clone(self);
         // Now: answers come in the order in which requests are sent.
-        self.unsent.borrow_mut().extend_from_slice(&head::written(&request));
         let turn = self.next_turn(request.method() == Method::HEAD);
+        if !matches!(turn, Turn::Now(None)) {
+            self.unsent.borrow_mut().extend_from_slice(&head::written(&request));
+        }
         Box::pin(async move {
             let begun = poll_fn(|cx| connection.poll_begin(cx)).await;
             let lent = match turn {
@@ -202,7 +204,8 @@ impl Http1 {
                 let home = Home(Some(Rc::clone(self)));
                 Turn::Now(Some(Lent { stream, home }))
             }
-            None if self.is_closed.get() => Turn::Now(None),
+            // It was, when it was chosen for this request.
+            None if !self.is_ready() => Turn::Now(None),
             None => {
                 let (sender, turn) = oneshot::channel();
                 self.behind.borrow_mut().push_back(Place { turn: sender, is_head });

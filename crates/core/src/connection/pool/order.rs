@@ -38,14 +38,26 @@ const MOST_TRIES: u32 = 2;
 const MOST_UNANSWERED: u32 = 8;
 
 /// What is known of an origin's order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::connection) struct Order {
-    /// Requests that each connection shall bear.
+    /// Requests that each connection shall bear; 0 where it is only to be found out whether it can.
     wanted: Cell<u32>,
     is_kept: Cell<Option<bool>>,
     is_being_found_out: Cell<bool>,
     tries: Cell<u32>,
     unanswered: Cell<u32>,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self {
+            wanted: Cell::new(1),
+            is_kept: Cell::default(),
+            is_being_found_out: Cell::default(),
+            tries: Cell::default(),
+            unanswered: Cell::default(),
+        }
+    }
 }
 
 impl Order {
@@ -60,8 +72,9 @@ impl Order {
 
     /// Whether it is to be found out with the next request. If so, say [`found_out`](Self::found_out).
     pub(super) fn begin_finding_out(&self) -> bool {
-        let begins =
-            self.wanted.get() > 1 && self.is_kept.get().is_none() && !self.is_being_found_out.get();
+        let begins = self.wanted.get() != 1
+            && self.is_kept.get().is_none()
+            && !self.is_being_found_out.get();
         if begins {
             self.is_being_found_out.set(true);
             self.tries.set(self.tries.get() + 1);

@@ -362,10 +362,10 @@ impl World {
                 self.checkpoints.entry(file.index()).or_default().push(Some(part));
             }
             Action::Connections { origin, limit, open, pipelined } => {
-                assert!(open <= limit && pipelined > 0);
+                assert!(open <= limit);
                 let host = origin.host.to_string();
                 if let Some(Host { rtt, in_order: Some(does), .. }) = self.hosts.get(&host)
-                    && pipelined > 1
+                    && pipelined != 1
                 {
                     let found_out = Event::Pipelines { origin, does: *does };
                     self.later(*rtt, Coming::Event(Box::new(found_out)));
@@ -519,7 +519,7 @@ impl World {
     /// Requests that a connection to `host` bears.
     pub(super) fn pipelined(&self, host: &str) -> usize {
         match self.hosts[host].in_order {
-            Some(true) => self.pipelined.get(host).copied().unwrap_or(1) as usize,
+            Some(true) => self.pipelined.get(host).copied().unwrap_or(1).max(1) as usize,
             _ => 1,
         }
     }
