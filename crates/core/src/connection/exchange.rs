@@ -70,14 +70,14 @@ pub(super) async fn exchange(
                     Some(check) if check.proof == Proof::OfOrder => {
                         (body, Some(check.begin(facts)))
                     }
-                    Some(check) => match proven(check, facts, body, &scratch).await {
-                        Some(body) => (Body::Read(body), None),
-                        None => {
+                    Some(check) => {
+                        let Some(body) = proven(check, facts, body, &scratch).await else {
                             tracing::debug!(url = %shown(&asked.url), "asking for it alone");
                             may_follow = false;
                             continue;
-                        }
-                    },
+                        };
+                        (Body::Read(body), None)
+                    }
                 };
                 let url = asked.url;
                 let mut response = GetResponse::new(head, body, lease, took, url, origin, scratch);
