@@ -251,11 +251,20 @@ mod tests {
 
     #[test]
     fn the_least_round_trip_ever_tells_what_a_queue_is() {
-        let mut spread = probing();
+        let mut spread = Spread::default();
+        assert!(!spread.on_handshake(at(0), RTT));
         // A minute later, behind a queue that is always there: no estimate remembers a path without it.
-        assert!(!spread.on_rate(at(61_000), lanes(10.0), true));
+        assert_eq!(until_change(&mut spread, 60_000, 10.0), Some(60_400));
         assert!(spread.on_handshake(at(61_000), RTT * 5));
         assert_eq!(spread.times(), 1);
+    }
+
+    #[test]
+    fn a_handshake_that_never_comes_is_not_waited_for() {
+        let mut spread = probing();
+        assert!(!spread.on_rate(at(4_400), lanes(10.0), true));
+        assert!(spread.on_rate(at(4_500), lanes(10.0), true), "ten times what a change takes");
+        assert_eq!((spread.times(), spread.is_busy(), spread.has_found()), (1, false, true));
     }
 
     #[test]
