@@ -18,7 +18,7 @@ use super::origin::{Scheme, shown};
 use super::pace::Share;
 use super::pool::order::Facts;
 use super::pool::{Lease, OriginSet, Proof};
-use super::response::GetResponse;
+use super::response::{GetResponse, NEXT_ANSWER};
 use super::scratch::{Piece, Scratch};
 use super::telemetry::{ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
@@ -67,7 +67,8 @@ pub(super) async fn exchange(
                 let facts = Facts::of(head.status(), head.headers());
                 let (body, doubt) = match check {
                     None => (body, None),
-                    Some(check) if check.proof == Proof::OfOrder => {
+                    // Nothing else waits behind it, and it may be large.
+                    Some(check) if check.proof == Proof::OfOrder && is_long(&body) => {
                         (body, Some(check.begin(facts)))
                     }
                     Some(check) => {
@@ -133,6 +134,7 @@ async fn proven(check: Check, facts: Facts, body: Body, scratch: &Scratch) -> Op
     if body.is_long() {
         return None;
     }
+    let proof = check.proof;
     let is_proven = check.begin(facts);
     let (mut whole, share) = (BytesMut::new(), Share::default());
     let mut keep = |piece: Piece<'_>| {
@@ -146,8 +148,16 @@ async fn proven(check: Check, facts: Facts, body: Body, scratch: &Scratch) -> Op
             return None;
         }
     }
-    let is_proven = timeout(LATEST_PROOF, is_proven).await;
-    matches!(is_proven, Ok(Ok(true))).then(|| whole.freeze())
+    let is_proven = match proof {
+        Proof::OfAnswer => matches!(timeout(LATEST_PROOF, is_proven).await, Ok(Ok(true))),
+        // Only this one was asked for. What is behind it may never be answered.
+        Proof::OfOrder => !matches!(timeout(NEXT_ANSWER, is_proven).await, Ok(Ok(false))),
+    };
+    is_proven.then(|| whole.freeze())
+}
+
+fn is_long(body: &Body) -> bool {
+    matches!(body, Body::Http1(body) if body.is_long())
 }
 
 /// Asks for the head of what `lease` has just been asked for, if that is of use.

@@ -26,7 +26,7 @@ const DRAINED: usize = 16 * 1024;
 pub(crate) const UNPROVEN: &str = "the answer may be one to another request";
 
 /// How long the answer behind one is waited for. It comes with it, unless the server forgets it.
-const NEXT_ANSWER: Duration = Duration::from_secs(1);
+pub(super) const NEXT_ANSWER: Duration = Duration::from_secs(1);
 
 /// A response whose body is read piece by piece. Dropped before the end of its body it closes an
 /// HTTP/1.1 connection and resets the stream of an HTTP/2 connection.
