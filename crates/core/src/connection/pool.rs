@@ -190,6 +190,8 @@ impl OriginSet {
         } else if self.order.begin_finding_out() {
             Proof::OfOrder
         } else {
+            // Its body may be cut, and what is behind it would follow.
+            lease.connection.is_exclusive.set(true);
             return None;
         };
         Some((self.lease(Rc::clone(&lease.connection)), proof))
