@@ -53,6 +53,9 @@ fn fetch(
     server.requests()
 }
 
+/// What a server does wrong once.
+type Fault = (&'static str, fn() -> Box<Script>);
+
 type Script = dyn Fn(&RawRequest, &VirtualFile) -> Reply + Send + Sync;
 
 fn twice(request: &RawRequest, file: &VirtualFile) -> Reply {
@@ -96,15 +99,16 @@ fn each_file_is_asked_for_once() {
 
 #[test]
 fn answers_that_are_lost_said_twice_or_cut_are_given_to_no_other_file() {
-    for (what, bad) in [
-        ("lost", Box::new(|_: &RawRequest, _: &VirtualFile| Reply::raw("")) as Box<Script>),
-        ("twice", Box::new(twice)),
-        ("short", Box::new(short)),
-    ] {
-        let requests = fetch(move |request, file| match request.number {
-            // Once: then files are asked for one at a time, and a wrong answer is just that.
-            20 => bad(request, file),
-            _ => honest(request, file),
+    let faults: [Fault; 3] = [
+        ("lost", || Box::new(|_, _| Reply::raw(""))),
+        ("twice", || Box::new(twice)),
+        ("short", || Box::new(short)),
+    ];
+    // The first, those that are under way when the order is known, and one among many.
+    for (number, (what, fault)) in [0, 2, 3, 20].into_iter().flat_map(|n| faults.map(|f| (n, f))) {
+        let bad = fault();
+        let requests = fetch(move |request, file| {
+            if request.number == number { bad(request, file) } else { honest(request, file) }
         });
         let gets = (requests.len() - heads(&requests)) as u64;
         assert!(gets < 2 * FILES, "{what}: {gets} requests");
