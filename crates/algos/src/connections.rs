@@ -8,17 +8,11 @@ use std::time::Duration;
 
 use crate::link::LinkEstimate;
 use crate::params::DEFAULT_CHANNELS;
-use crate::units::{BitRate, Bytes};
+use crate::units::Bytes;
 
 /// What each connection shall have in flight at least: sixteen full segments. With a few less, a
 /// loss is no more found by the segments that follow it (RFC 5681 section 3.2).
 const LEAST_SHARE: Bytes = Bytes(16 * 1448);
-
-/// What servers take for a request that they have to think about.
-const SERVER_TIME: Duration = Duration::from_millis(600);
-
-/// With fewer a single lost packet holds up too much.
-const LEAST_CHANNELS: u32 = 4;
 
 /// Connections over which larger files are multiplexed: they need no more windows on a path that
 /// loses nothing, and whatever shares a connection leaves it warm for the next.
@@ -48,19 +42,7 @@ const SHORT_FILES_IN_FLIGHT: u64 = 2;
 /// Requests for files of `mean_size` that take few round trips: so many flights fill the path, and
 /// what is more overfills its queue. Never fewer than [`DEFAULT_CHANNELS`].
 pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
-    let flight = mean_size.min(FIRST_FLIGHT);
-    flights(link, flight).max(least(link, flight))
-}
-
-/// What is asked for at once however short the path is: a server takes its time for each request, which
-/// nothing tells apart from a queue. On a slow link few of them are enough.
-fn least(link: &LinkEstimate, flight: Bytes) -> u32 {
-    if link.bandwidth == BitRate::ZERO {
-        return DEFAULT_CHANNELS;
-    }
-    let meanwhile = link.bandwidth * SERVER_TIME;
-    let requests = meanwhile.0.div_ceil(flight.0.max(1));
-    u32::try_from(requests).unwrap_or(u32::MAX).clamp(LEAST_CHANNELS, DEFAULT_CHANNELS)
+    flights(link, mean_size.min(FIRST_FLIGHT)).max(DEFAULT_CHANNELS)
 }
 
 /// The same for files of unknown size, and as few as there may be.
@@ -143,9 +125,8 @@ pub fn multiplexed(link: &LinkEstimate) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::units::BitRate;
 
     fn link(mbps: f64, millis: u64, window: Bytes) -> LinkEstimate {
         LinkEstimate {
@@ -169,11 +150,8 @@ mod tests {
         // 1.25 MB in flight, twice, in files of 12 KiB and in first flights of 14.5 kB.
         assert_eq!(on(100.0, 12), 204);
         assert_eq!(on(100.0, 1_000), 173);
-        // Where the path holds less, as many as keep a server that thinks for 600 ms busy, from four to
-        // sixteen; and where it is not known.
-        assert_eq!(on(3.0, 1_000), DEFAULT_CHANNELS);
-        assert_eq!(on(1.0, 1_000), 6);
-        assert_eq!(on(0.1, 1_000), 4);
+        // Where the path holds less, or is not known.
+        assert_eq!(on(1.0, 1_000), DEFAULT_CHANNELS);
         assert_eq!(on(0.0, 1), DEFAULT_CHANNELS);
     }
 
