@@ -189,6 +189,7 @@ fn request(context: &Context, fetch: &Fetch) -> GetRequest {
     request.range =
         fetch.range.as_ref().map(|range| (range.start, Some(range.end.saturating_sub(1))));
     request.home = Some(context.home.clone());
+    request.expected = fetch.expected;
     request.headers.clone_from(&context.headers);
     if fetch.wants_digest {
         request.headers.push((digests::WANT_REPR_DIGEST, digests::WANTED));

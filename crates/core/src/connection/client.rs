@@ -40,12 +40,15 @@ pub struct GetRequest {
     /// Further headers. They stay with the origin of `home`, which is `url` where it is not given, but
     /// for a few that can be no secret (`Accept`, `User-Agent` and the like).
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// About so many bytes are expected, where anything tells: no other request waits behind a long answer
+    /// over HTTP/1.1.
+    pub expected: Option<u64>,
 }
 
 impl GetRequest {
     /// A request for the whole of `url`.
     pub fn new(url: Url) -> Self {
-        Self { url, home: None, range: None, headers: Vec::new() }
+        Self { url, home: None, range: None, headers: Vec::new(), expected: None }
     }
 }
 
@@ -143,7 +146,8 @@ impl Http {
             })?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
-            let asked = Asked { method, url: bare, headers: &headers };
+            let expected = request.expected;
+            let asked = Asked { method, url: bare, headers: &headers, expected };
             let (choice, scratch) = (config.protocol, self.shared.scratch.clone());
             let mut response =
                 exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await?;

@@ -33,12 +33,14 @@ pub(super) struct Asked<'a> {
     /// Without user name and password.
     pub(super) url: Url,
     pub(super) headers: &'a HeaderMap,
+    pub(super) expected: Option<u64>,
 }
 
 impl Asked<'_> {
-    /// Whether a request for the head of the same shows that the answer is one to this.
+    /// Whether a request for the head of the same shows in time that the answer is one to this.
     fn is_provable(&self) -> bool {
-        *self.method == Method::GET && !self.headers.contains_key(RANGE)
+        let is_long = self.expected.is_some_and(|bytes| bytes > LONGEST_AHEAD.0);
+        *self.method == Method::GET && !self.headers.contains_key(RANGE) && !is_long
     }
 }
 

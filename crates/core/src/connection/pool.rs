@@ -36,6 +36,8 @@ struct Connection {
     /// How many requests it takes at a time.
     capacity: Rc<Cell<usize>>,
     outstanding: Cell<usize>,
+    /// How many of those are for a head behind another.
+    proofs: Cell<usize>,
     /// How many requests it was given so far.
     served: Cell<u64>,
     /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
@@ -55,12 +57,16 @@ impl Connection {
     /// Whether it takes a request now; over HTTP/1.1 it bears `pipelined` at a time.
     fn takes_another(&self, pipelined: usize) -> bool {
         let capacity = match self.protocol {
-            // Each of several has one for its head behind it.
             Protocol::Http11 if self.is_exclusive.get() => 0,
-            Protocol::Http11 => 2 * pipelined - 1,
+            Protocol::Http11 => pipelined,
             Protocol::Http2 => self.capacity.get(),
         };
-        !self.retiring.get() && self.outstanding.get() < capacity && self.sender.is_ready()
+        !self.retiring.get() && self.asked() < capacity && self.sender.is_ready()
+    }
+
+    /// Requests under way, but for those that only prove what others are answered with.
+    fn asked(&self) -> usize {
+        self.outstanding.get() - self.proofs.get()
     }
 }
 
@@ -72,6 +78,8 @@ pub(super) struct Lease {
     pub(super) reused: bool,
     /// Whether the answers to others come before that to this one (HTTP/1.1).
     pub(super) is_behind: bool,
+    /// Whether it is for a head behind another.
+    is_proof: bool,
 }
 
 impl Lease {
@@ -91,6 +99,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.connection.outstanding.set(self.connection.outstanding.get() - 1);
+        self.connection.proofs.set(self.connection.proofs.get() - usize::from(self.is_proof));
         self.connection.is_exclusive.set(false);
         if let Some(set) = self.set.upgrade() {
             if self.connection.retiring.get() || self.connection.is_slow.get() {
@@ -194,7 +203,7 @@ impl OriginSet {
             lease.connection.is_exclusive.set(true);
             return None;
         };
-        Some((self.lease(Rc::clone(&lease.connection)), proof))
+        Some((self.lease(Rc::clone(&lease.connection), true), proof))
     }
 
     /// What these two were answered with, if they were.
@@ -314,17 +323,19 @@ impl OriginSet {
             // The waiter was there a moment ago; if it is gone, the lease comes back by itself.
             let is_exclusive = !waiter.may_follow && connection.protocol == Protocol::Http11;
             connection.is_exclusive.set(is_exclusive);
-            let _ = waiter.turn.send(Ok(self.lease(connection)));
+            let _ = waiter.turn.send(Ok(self.lease(connection, false)));
         }
     }
 
-    fn lease(self: &Rc<Self>, connection: Rc<Connection>) -> Lease {
+    fn lease(self: &Rc<Self>, connection: Rc<Connection>, is_proof: bool) -> Lease {
         let before = connection.outstanding.get();
         connection.outstanding.set(before + 1);
+        connection.proofs.set(connection.proofs.get() + usize::from(is_proof));
         let served = connection.served.get();
         connection.served.set(served + 1);
         let is_behind = before > 0 && connection.protocol == Protocol::Http11;
-        Lease { connection, set: Rc::downgrade(self), reused: served > 0, is_behind }
+        let set = Rc::downgrade(self);
+        Lease { connection, set, reused: served > 0, is_behind, is_proof }
     }
 
     fn spawn_open(self: &Rc<Self>, room: Room) {
@@ -352,6 +363,7 @@ impl OriginSet {
             sender,
             capacity,
             outstanding: Cell::new(0),
+            proofs: Cell::new(0),
             served: Cell::new(0),
             retiring: Cell::new(false),
             is_slow: Cell::new(false),

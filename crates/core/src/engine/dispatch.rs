@@ -275,6 +275,7 @@ impl Engine {
             url: entry.url().clone(),
             validator: entry.validator.clone().filter(|_| !whole),
             total: entry.ranges.size().filter(|_| !whole),
+            expected: entry.foreseen_size(&self.sizes),
             range,
             existing,
             anew,

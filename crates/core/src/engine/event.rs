@@ -266,6 +266,8 @@ pub struct Fetch {
     pub validator: Option<Validator>,
     /// The size that the response must state, where it is already known.
     pub total: Option<u64>,
+    /// The size of the file as far as anything tells, surely or not.
+    pub expected: Option<u64>,
     /// What is there already: without a body when it is the server's.
     pub existing: Option<Existing>,
     /// The file comes anew: what was written of it goes before the first byte of the answer is

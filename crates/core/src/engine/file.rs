@@ -197,17 +197,21 @@ impl Entry {
 
     /// The size by what is known best: the transfer, the list, its group, nothing.
     pub(super) fn expected_size(&self, sizes: &SizeModel) -> u64 {
-        self.ranges
-            .size()
-            .or(self.spec().size)
-            .or(self.spec().size_hint)
-            .or_else(|| sizes.predict(self.group).map(|bytes| bytes.0))
-            .unwrap_or(UNKNOWN_SIZE)
+        self.foreseen_size(sizes).unwrap_or(UNKNOWN_SIZE)
+    }
+
+    /// The same where anything tells.
+    pub(super) fn foreseen_size(&self, sizes: &SizeModel) -> Option<u64> {
+        self.told_size().or_else(|| sizes.predict(self.group).map(|bytes| bytes.0))
     }
 
     /// Whether only a prediction is known of its size.
     pub(super) fn size_is_guessed(&self) -> bool {
-        self.ranges.size().or(self.spec().size).or(self.spec().size_hint).is_none()
+        self.told_size().is_none()
+    }
+
+    fn told_size(&self) -> Option<u64> {
+        self.ranges.size().or(self.spec().size).or(self.spec().size_hint)
     }
 
     /// It is over: nothing of it is in flight any more.

@@ -77,6 +77,8 @@ pub(super) struct Http1 {
     idle: RefCell<Option<Stream>>,
     /// Requests that are sent and wait for their turn with the stream.
     behind: RefCell<VecDeque<Place>>,
+    /// Requests were sent, and not all of them are answered.
+    is_under_way: Cell<bool>,
     /// The answer that is being read takes long.
     is_long: Cell<bool>,
     /// An answer will come that nobody wants: the connection ends before it.
@@ -107,6 +109,7 @@ impl Http1 {
             io,
             idle: RefCell::new(Some(stream)),
             behind: RefCell::default(),
+            is_under_way: Cell::default(),
             is_long: Cell::default(),
             is_spoilt: Cell::default(),
             unsent: RefCell::default(),
@@ -119,9 +122,16 @@ impl Http1 {
         self.is_closed.get()
     }
 
-    /// Whether it takes a request now: at once, or behind others whose answers are all wanted and soon
-    /// read.
+    /// Whether it takes a request now: at once, or behind others that are not sent yet, and whose answers
+    /// are all wanted. What is sent later is answered later than over a connection of its own: servers
+    /// hold back a last packet while that of the answer before it is not acknowledged (RFC 1122, section
+    /// 4.2.3.4), and what was asked for in one piece has one such packet.
     pub(super) fn is_ready(&self) -> bool {
+        !self.is_under_way.get() && self.may_be_used()
+    }
+
+    /// Whether what is sent now will be answered: as is all that is ahead of it, and wanted.
+    fn may_be_used(&self) -> bool {
         let is_wanted = |place: &Place| !place.turn.is_closed();
         !self.is_closed.get()
             && !self.is_long.get()
@@ -205,7 +215,7 @@ impl Http1 {
                 Turn::Now(Some(Lent { stream, home }))
             }
             // It was, when it was chosen for this request.
-            None if !self.is_ready() => Turn::Now(None),
+            None if !self.may_be_used() => Turn::Now(None),
             None => {
                 let (sender, turn) = oneshot::channel();
                 self.behind.borrow_mut().push_back(Place { turn: sender, is_head });
@@ -214,8 +224,13 @@ impl Http1 {
         }
     }
 
-    /// Sends as much as the stream takes now; the watcher sends what is left.
+    /// Sends as much as the stream takes now; the watcher sends what is left, and, after all who are to
+    /// send now, what several have to say.
     fn poll_begin(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        if !self.behind.borrow().is_empty() {
+            self.wake_watcher();
+            return Poll::Ready(Ok(()));
+        }
         let sent = self.poll_send(cx);
         if sent.is_ready() {
             return sent;
@@ -232,6 +247,7 @@ impl Http1 {
                 0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
                 length => unsent.advance(length),
             }
+            self.is_under_way.set(true);
         }
         Pin::new(&mut io).poll_flush(cx)
     }
@@ -324,6 +340,7 @@ impl Lent {
             connection.io.close();
             connection.close();
         } else {
+            connection.is_under_way.set(false);
             connection.idle.replace(Some(stream));
             connection.wake_watcher();
         }

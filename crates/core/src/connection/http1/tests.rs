@@ -31,6 +31,12 @@ async fn read(answer: Result<(Response<()>, Http1Body)>) -> Result<String> {
     Ok(String::from_utf8(all).unwrap())
 }
 
+/// Has the connection send what it is to send, as its watcher does.
+fn send(connection: &Http1) {
+    let waker = futures_util::task::noop_waker();
+    assert!(connection.poll_watch(&mut Context::from_waker(&waker)).is_pending());
+}
+
 /// A connection that was asked for `/a`, `/b` and `/c` before the server, which then says `answers`.
 fn asked_thrice(answers: &str) -> (Rc<Http1>, [Asked; 3]) {
     let mut stream = Builder::new();
@@ -38,6 +44,9 @@ fn asked_thrice(answers: &str) -> (Rc<Http1>, [Asked; 3]) {
     stream.read(answers.as_bytes());
     let connection = Rc::new(Http1::new(stream.build()));
     let asked = ["/a", "/b", "/c"].map(|path| ask(&connection, path));
+    assert!(connection.is_ready(), "nothing is sent yet");
+    send(&connection);
+    assert!(!connection.is_ready(), "what came later would be answered later");
     (connection, asked)
 }
 

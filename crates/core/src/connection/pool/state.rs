@@ -54,17 +54,17 @@ impl State {
         // Those that crawl bear requests where there can be no others.
         let takes_slow = may_share && crawling == existing;
         let bearing = || self.connections.iter().filter(|it| takes_slow || !is_slow(it));
-        let outstanding = |connection: &Rc<Connection>| connection.outstanding.get();
+        let asked = |connection: &Rc<Connection>| connection.asked();
         let share = if may_share {
-            let requests = bearing().map(outstanding).sum::<usize>() + self.waiters.len();
+            let requests = bearing().map(asked).sum::<usize>() + self.waiters.len();
             requests.div_ceil(if takes_slow { existing } else { existing - crawling }.max(1))
         } else {
             1
         };
         bearing()
             .filter(|connection| connection.takes_another(pipelined))
-            .filter(|connection| outstanding(connection) < share)
-            .min_by_key(|connection| (outstanding(connection), Reverse(connection.served.get())))
+            .filter(|connection| asked(connection) < share)
+            .min_by_key(|connection| (asked(connection), Reverse(connection.served.get())))
             .map(Rc::clone)
     }
 

@@ -6,6 +6,8 @@ use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use pelton_algos::connections::LONGEST_AHEAD;
+
 use super::*;
 
 /// What the server does with the requests of one connection: it waits for so many, and then says this of
@@ -110,6 +112,26 @@ fn once_the_order_was_seen_requests_do_not_wait_for_answers() {
         assert_eq!(told(&client), [true]);
         let paths = ["/1", "/22", "/333", "/4", "/55", "/666"];
         assert_eq!(texts(&client, &server, &paths).await, paths);
+        assert_eq!(client.http.counters().opened, 1);
+    });
+}
+
+#[test]
+fn nobody_waits_behind_an_answer_that_is_known_to_be_long() {
+    run(async {
+        // It closes after two requests more, of heads or not.
+        let server = server(vec![vec![(2, in_order), (1, in_order), (1, in_order)]]).await;
+        let client = client(&server);
+        assert!(!confused(&client, &format!("{server}/first")).await);
+        let long = |path: &str| GetRequest {
+            expected: Some(LONGEST_AHEAD.0 + 1),
+            ..GetRequest::new(Url::parse(&format!("{server}{path}")).unwrap())
+        };
+        let requests = [long("/1"), long("/2")];
+        let answers = requests.iter().map(|request| async {
+            read(&mut client.http.get(request).await.unwrap()).await.unwrap()
+        });
+        assert_eq!(join_all(answers).await, ["/1", "/2"]);
         assert_eq!(client.http.counters().opened, 1);
     });
 }
