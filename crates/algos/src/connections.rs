@@ -83,6 +83,13 @@ pub fn pipelined(requests: u32, connections: u32) -> u32 {
     requests.div_ceil(connections.max(1)).clamp(1, MOST_PIPELINED)
 }
 
+/// Whether a connection bears one request more than the `asked` that it has, if all their answers together
+/// have some `bytes`. What a new one does not bring in its first flight is sooner asked for elsewhere; one
+/// that `is_warm` has a wider window.
+pub fn bears_another(asked: u32, pipelined: u32, bytes: Bytes, is_warm: bool) -> bool {
+    asked == 0 || (asked < pipelined && (is_warm || bytes <= FIRST_FLIGHT))
+}
+
 /// So many flights come over an open connection before the first answer over one that is opened now,
 /// after its handshake: one, two and four in slow start, and the last ones are shared with it.
 const FLIGHTS_AHEAD: u64 = 4;
@@ -165,6 +172,14 @@ mod tests {
         assert_eq!([pipelined(153, 64), pipelined(64, 64), pipelined(0, 64)], [3, 1, 1]);
         assert_eq!(pipelined(u32::MAX, 64), 8);
         assert_eq!(pipelined(10, 0), 8, "no connections are none to divide by");
+    }
+
+    #[test]
+    fn a_new_connection_bears_what_comes_in_one_flight() {
+        let bears = |asked, bytes, is_warm| bears_another(asked, 3, Bytes(bytes), is_warm);
+        assert!(bears(0, u64::MAX, false), "somewhere it has to go");
+        assert!(bears(1, 14_480, false) && !bears(1, 14_481, false));
+        assert!(bears(2, 100_000, true) && !bears(3, 1, true));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(super) async fn exchange(
     let mut is_repeated = false;
     let mut may_follow = asked.is_provable();
     loop {
-        let lease = set.acquire(may_follow).await?;
+        let lease = set.acquire(may_follow, asked.expected).await?;
         over(lease.id());
         let began = Instant::now();
         let answer = lease.send(message(set, &asked, asked.method, lease.protocol())?);

@@ -1,5 +1,6 @@
 //! The connections of one origin and who waits for them.
 
+mod connection;
 pub(super) mod order;
 mod state;
 
@@ -7,111 +8,29 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
-use http::{HeaderValue, Request};
+use http::HeaderValue;
+use pelton_algos::connections::LONGEST_AHEAD;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::memory::Room;
-use super::open::{Established, Opener, Sender, Sent};
+use super::open::{Established, Opener};
 use super::origin::Origin;
 use super::proxy::Route;
 use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
+use connection::Connection;
+pub(super) use connection::Lease;
 use order::{Facts, Order};
 use state::State;
 
 /// How long no further connection is tried after one could not be opened while others work: a
 /// server that takes no more is not asked for each request again.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
-
-/// One open connection.
-struct Connection {
-    id: ConnectionId,
-    protocol: Protocol,
-    sender: Sender,
-    /// How many requests it takes at a time.
-    capacity: Rc<Cell<usize>>,
-    outstanding: Cell<usize>,
-    /// How many of those are for a head behind another.
-    proofs: Cell<usize>,
-    /// How many requests it was given so far.
-    served: Cell<u64>,
-    /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
-    retiring: Cell<bool>,
-    /// Whether it crawls: others are preferred, and it closes when it is free.
-    is_slow: Cell<bool>,
-    /// Whether it serves a request that none may be sent behind (HTTP/1.1).
-    is_exclusive: Cell<bool>,
-    _room: Room,
-}
-
-impl Connection {
-    fn is_closed(&self) -> bool {
-        self.sender.is_closed()
-    }
-
-    /// Whether it takes a request now; over HTTP/1.1 it bears `pipelined` at a time.
-    fn takes_another(&self, pipelined: usize) -> bool {
-        let capacity = match self.protocol {
-            Protocol::Http11 if self.is_exclusive.get() => 0,
-            Protocol::Http11 => pipelined,
-            Protocol::Http2 => self.capacity.get(),
-        };
-        !self.retiring.get() && self.asked() < capacity && self.sender.is_ready()
-    }
-
-    /// Requests under way, but for those that only prove what others are answered with.
-    fn asked(&self) -> usize {
-        self.outstanding.get() - self.proofs.get()
-    }
-}
-
-/// The right to send one request over a connection. Dropping it gives the place free.
-pub(super) struct Lease {
-    connection: Rc<Connection>,
-    set: Weak<OriginSet>,
-    /// Whether the connection had served another request before.
-    pub(super) reused: bool,
-    /// Whether the answers to others come before that to this one (HTTP/1.1).
-    pub(super) is_behind: bool,
-    /// Whether it is for a head behind another.
-    is_proof: bool,
-}
-
-impl Lease {
-    pub(super) fn id(&self) -> ConnectionId {
-        self.connection.id
-    }
-
-    pub(super) fn protocol(&self) -> Protocol {
-        self.connection.protocol
-    }
-
-    pub(super) fn send(&self, request: Request<()>) -> LocalBoxFuture<'static, Sent> {
-        self.connection.sender.send(request)
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.connection.outstanding.set(self.connection.outstanding.get() - 1);
-        self.connection.proofs.set(self.connection.proofs.get() - usize::from(self.is_proof));
-        self.connection.is_exclusive.set(false);
-        if let Some(set) = self.set.upgrade() {
-            if self.connection.retiring.get() || self.connection.is_slow.get() {
-                set.close_retired();
-            } else if set.opener.memory().is_wanted() {
-                set.close_idle();
-            } else {
-                set.hand_out();
-            }
-        }
-    }
-}
 
 /// What a request for the head behind another shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +46,8 @@ struct Waiter {
     turn: oneshot::Sender<Result<Lease>>,
     /// It may be sent behind others over HTTP/1.1.
     may_follow: bool,
+    /// Bytes that its answer is expected to have.
+    bytes: u64,
 }
 
 /// The connections of one origin.
@@ -203,7 +124,7 @@ impl OriginSet {
             lease.connection.is_exclusive.set(true);
             return None;
         };
-        Some((self.lease(Rc::clone(&lease.connection), true), proof))
+        Some((self.lease(Rc::clone(&lease.connection), None), proof))
     }
 
     /// What these two were answered with, if they were.
@@ -243,10 +164,16 @@ impl OriginSet {
     }
 
     /// Waits for a connection that takes a request, one that serves no other unless it `may_follow`. First
-    /// come, first served.
-    pub(super) async fn acquire(self: &Rc<Self>, may_follow: bool) -> Result<Lease> {
+    /// come, first served. About `expected` bytes will come.
+    pub(super) async fn acquire(
+        self: &Rc<Self>,
+        may_follow: bool,
+        expected: Option<u64>,
+    ) -> Result<Lease> {
         let (waiter, mut turn) = oneshot::channel();
-        self.state.borrow_mut().waiters.push_back(Waiter { turn: waiter, may_follow });
+        // What a list says of sizes may be anything.
+        let bytes = expected.unwrap_or(LONGEST_AHEAD.0).min(LONGEST_AHEAD.0);
+        self.state.borrow_mut().waiters.push_back(Waiter { turn: waiter, may_follow, bytes });
         loop {
             let mut freed = pin!(self.opener.memory().freed());
             freed.as_mut().enable();
@@ -323,19 +250,12 @@ impl OriginSet {
             // The waiter was there a moment ago; if it is gone, the lease comes back by itself.
             let is_exclusive = !waiter.may_follow && connection.protocol == Protocol::Http11;
             connection.is_exclusive.set(is_exclusive);
-            let _ = waiter.turn.send(Ok(self.lease(connection, false)));
+            let _ = waiter.turn.send(Ok(self.lease(connection, Some(waiter.bytes))));
         }
     }
 
-    fn lease(self: &Rc<Self>, connection: Rc<Connection>, is_proof: bool) -> Lease {
-        let before = connection.outstanding.get();
-        connection.outstanding.set(before + 1);
-        connection.proofs.set(connection.proofs.get() + usize::from(is_proof));
-        let served = connection.served.get();
-        connection.served.set(served + 1);
-        let is_behind = before > 0 && connection.protocol == Protocol::Http11;
-        let set = Rc::downgrade(self);
-        Lease { connection, set, reused: served > 0, is_behind, is_proof }
+    fn lease(self: &Rc<Self>, connection: Rc<Connection>, bytes: Option<u64>) -> Lease {
+        Lease::new(connection, Rc::downgrade(self), bytes)
     }
 
     fn spawn_open(self: &Rc<Self>, room: Room) {
@@ -357,20 +277,7 @@ impl OriginSet {
         let Established { protocol, sender, capacity, driver, rtt, handshake } = established;
         let telemetry = self.opener.telemetry();
         let id = telemetry.opened();
-        let connection = Connection {
-            id,
-            protocol,
-            sender,
-            capacity,
-            outstanding: Cell::new(0),
-            proofs: Cell::new(0),
-            served: Cell::new(0),
-            retiring: Cell::new(false),
-            is_slow: Cell::new(false),
-            is_exclusive: Cell::new(false),
-            _room: room,
-        };
-        let connection = Rc::new(connection);
+        let connection = Rc::new(Connection::new(id, protocol, sender, capacity, room));
         self.spawn_driver(&connection, driver);
         self.state.borrow_mut().connections.push(connection);
         let origin = self.origin.clone();

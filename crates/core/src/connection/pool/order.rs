@@ -66,8 +66,8 @@ impl Order {
     }
 
     /// Requests that a connection takes at a time.
-    pub(super) fn pipelined(&self) -> usize {
-        if self.is_kept.get() == Some(true) { self.wanted.get().max(1) as usize } else { 1 }
+    pub(super) fn pipelined(&self) -> u32 {
+        if self.is_kept.get() == Some(true) { self.wanted.get().max(1) } else { 1 }
     }
 
     /// Whether it is to be found out with the next request. If so, say [`found_out`](Self::found_out).

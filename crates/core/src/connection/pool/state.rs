@@ -33,7 +33,7 @@ impl State {
     pub(super) fn finishing(&self) -> usize {
         let finishing = |connection: &&Rc<Connection>| {
             connection.outstanding.get() == 0
-                && !connection.takes_another(1)
+                && !connection.takes_another(1, 0)
                 && !connection.is_closed()
         };
         self.connections.iter().filter(finishing).count()
@@ -43,10 +43,10 @@ impl State {
     /// share a connection only where no further one may be opened, and then evenly: those that are
     /// still being opened get their part too.
     /// Over HTTP/1.1 a connection bears `pipelined`.
-    pub(super) fn pick(&mut self, limit: usize, pipelined: usize) -> Option<Rc<Connection>> {
+    pub(super) fn pick(&mut self, limit: usize, pipelined: u32) -> Option<Rc<Connection>> {
         self.waiters.retain(|waiter| !waiter.turn.is_closed());
         let first = self.waiters.front()?;
-        let pipelined = if first.may_follow { pipelined } else { 1 };
+        let (pipelined, bytes) = (if first.may_follow { pipelined } else { 1 }, first.bytes);
         let existing = self.existing();
         let is_slow = |connection: &&Rc<Connection>| connection.is_slow.get();
         let crawling = self.connections.iter().filter(|it| is_slow(it) && !it.is_closed()).count();
@@ -56,14 +56,14 @@ impl State {
         let bearing = || self.connections.iter().filter(|it| takes_slow || !is_slow(it));
         let asked = |connection: &Rc<Connection>| connection.asked();
         let share = if may_share {
-            let requests = bearing().map(asked).sum::<usize>() + self.waiters.len();
+            let requests = bearing().map(asked).sum::<u32>() as usize + self.waiters.len();
             requests.div_ceil(if takes_slow { existing } else { existing - crawling }.max(1))
         } else {
             1
         };
         bearing()
-            .filter(|connection| connection.takes_another(pipelined))
-            .filter(|connection| asked(connection) < share)
+            .filter(|connection| connection.takes_another(pipelined, bytes))
+            .filter(|connection| (asked(connection) as usize) < share)
             .min_by_key(|connection| (asked(connection), Reverse(connection.served.get())))
             .map(Rc::clone)
     }

@@ -1,0 +1,154 @@
+//! One connection, and the right to send a request over it.
+
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+
+use futures_util::future::LocalBoxFuture;
+use http::Request;
+use pelton_algos::connections::bears_another;
+use pelton_algos::units::Bytes;
+
+use super::super::memory::Room;
+use super::super::open::{Sender, Sent};
+use super::super::telemetry::{ConnectionId, Protocol};
+use super::OriginSet;
+
+/// One open connection.
+pub(super) struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) protocol: Protocol,
+    pub(super) sender: Sender,
+    /// How many requests it takes at a time.
+    pub(super) capacity: Rc<Cell<usize>>,
+    pub(super) outstanding: Cell<usize>,
+    /// How many of those are for a head behind another.
+    pub(super) proofs: Cell<usize>,
+    /// Bytes that the answers to all of them are expected to have.
+    pub(super) awaited: Cell<u64>,
+    /// It has brought an answer.
+    pub(super) is_warm: Cell<bool>,
+    /// How many requests it was given so far.
+    pub(super) served: Cell<u64>,
+    /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
+    pub(super) retiring: Cell<bool>,
+    /// Whether it crawls: others are preferred, and it closes when it is free.
+    pub(super) is_slow: Cell<bool>,
+    /// Whether it serves a request that none may be sent behind (HTTP/1.1).
+    pub(super) is_exclusive: Cell<bool>,
+    pub(super) _room: Room,
+}
+
+impl Connection {
+    pub(super) fn new(
+        id: ConnectionId,
+        protocol: Protocol,
+        sender: Sender,
+        capacity: Rc<Cell<usize>>,
+        room: Room,
+    ) -> Self {
+        Self {
+            id,
+            protocol,
+            sender,
+            capacity,
+            outstanding: Cell::default(),
+            proofs: Cell::default(),
+            awaited: Cell::default(),
+            is_warm: Cell::default(),
+            served: Cell::default(),
+            retiring: Cell::default(),
+            is_slow: Cell::default(),
+            is_exclusive: Cell::default(),
+            _room: room,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// Whether it takes a request now, for an answer of some `bytes`. Over HTTP/1.1 it bears `pipelined` at
+    /// a time.
+    pub(super) fn takes_another(&self, pipelined: u32, bytes: u64) -> bool {
+        let asked = self.asked();
+        let has_room = match self.protocol {
+            Protocol::Http11 if self.is_exclusive.get() => false,
+            Protocol::Http11 => {
+                let bytes = Bytes(self.awaited.get() + bytes);
+                bears_another(asked, pipelined, bytes, self.is_warm.get())
+            }
+            Protocol::Http2 => (asked as usize) < self.capacity.get(),
+        };
+        has_room && !self.retiring.get() && self.sender.is_ready()
+    }
+
+    /// Requests under way, but for those that only prove what others are answered with.
+    pub(super) fn asked(&self) -> u32 {
+        (self.outstanding.get() - self.proofs.get()) as u32
+    }
+}
+
+/// The right to send one request over a connection. Dropping it gives the place free.
+pub(in crate::connection) struct Lease {
+    pub(super) connection: Rc<Connection>,
+    set: Weak<OriginSet>,
+    /// Whether the connection had served another request before.
+    pub(in crate::connection) reused: bool,
+    /// Whether the answers to others come before that to this one (HTTP/1.1).
+    pub(in crate::connection) is_behind: bool,
+    /// Bytes that its answer is expected to have; `None` for the head behind another.
+    bytes: Option<u64>,
+}
+
+impl Lease {
+    /// For an answer that is expected to have `bytes`; `None` for the head behind another.
+    pub(super) fn new(
+        connection: Rc<Connection>,
+        set: Weak<OriginSet>,
+        bytes: Option<u64>,
+    ) -> Self {
+        let (before, served) = (connection.outstanding.get(), connection.served.get());
+        connection.outstanding.set(before + 1);
+        connection.proofs.set(connection.proofs.get() + usize::from(bytes.is_none()));
+        connection.awaited.set(connection.awaited.get() + bytes.unwrap_or_default());
+        connection.served.set(served + 1);
+        let is_behind = before > 0 && connection.protocol == Protocol::Http11;
+        Self { connection, set, reused: served > 0, is_behind, bytes }
+    }
+
+    pub(in crate::connection) fn id(&self) -> ConnectionId {
+        self.connection.id
+    }
+
+    pub(in crate::connection) fn protocol(&self) -> Protocol {
+        self.connection.protocol
+    }
+
+    pub(in crate::connection) fn send(
+        &self,
+        request: Request<()>,
+    ) -> LocalBoxFuture<'static, Sent> {
+        self.connection.sender.send(request)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let connection = &self.connection;
+        connection.outstanding.set(connection.outstanding.get() - 1);
+        connection.proofs.set(connection.proofs.get() - usize::from(self.bytes.is_none()));
+        let bytes = self.bytes.unwrap_or_default();
+        connection.awaited.set(connection.awaited.get() - bytes);
+        connection.is_warm.set(true);
+        connection.is_exclusive.set(false);
+        if let Some(set) = self.set.upgrade() {
+            if self.connection.retiring.get() || self.connection.is_slow.get() {
+                set.close_retired();
+            } else if set.opener.memory().is_wanted() {
+                set.close_idle();
+            } else {
+                set.hand_out();
+            }
+        }
+    }
+}
