@@ -32,6 +32,7 @@ pub mod growth;
 pub mod limits;
 pub mod link;
 pub mod memory;
+pub mod pace;
 pub mod params;
 pub mod policy;
 pub mod ranges;

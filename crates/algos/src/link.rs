@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::pace::FirstPace;
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
 
@@ -98,7 +99,7 @@ pub struct LinkEstimator {
     rtt: WindowedMin,
     bandwidth: WindowedMax,
     stream_window: Option<Bytes>,
-    first: FirstRate,
+    first: FirstPace,
     sample: Sample,
     growth: Option<Growth>,
     /// Since when fewer streams have brought less in proportion.
@@ -118,18 +119,6 @@ struct Growth {
     quiet: u32,
 }
 
-/// So many bytes, or so small a part of a round-trip time, tell the pace of the first answers.
-const TELLING: Bytes = Bytes::kib(16);
-const TELLING_OF_RTT: u32 = 8;
-
-/// At what rate the first answers came.
-#[derive(Debug, Clone, Copy)]
-enum FirstRate {
-    Silent,
-    Arriving { since: Timestamp, bytes: Bytes },
-    Known(BitRate),
-}
-
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
     since: Timestamp,
@@ -147,7 +136,7 @@ impl LinkEstimator {
             rtt: WindowedMin::default(),
             bandwidth: WindowedMax::default(),
             stream_window: None,
-            first: FirstRate::Silent,
+            first: FirstPace::default(),
             sample: Sample::default(),
             growth: None,
             fewer_since: None,
@@ -161,10 +150,16 @@ impl LinkEstimator {
         self.rtt.push(now, rtt.max(Duration::from_micros(1)), self.config.memory * 3);
     }
 
+    /// The first answers came at this pace, as the transport sees it: encrypted bodies come in records of
+    /// up to 16 KiB, the last byte of which may be a round trip later than the first.
+    pub fn on_pace(&mut self, rate: BitRate) {
+        self.first.set(rate);
+    }
+
     /// `bytes` of bodies arrived over `streams` streams in transfer. Returns the goodput of a
     /// sample when this completed one, which is when the estimate may have changed.
     pub fn on_delivered(&mut self, now: Timestamp, bytes: Bytes, streams: u32) -> Option<BitRate> {
-        self.note_first(now, bytes);
+        self.first.on_bytes(now, bytes, self.rtt());
         self.sample.delivered += bytes;
         self.sample.most_streams = self.sample.most_streams.max(streams);
         self.sample.fewest_streams = self.sample.fewest_streams.min(streams);
@@ -188,27 +183,9 @@ impl LinkEstimator {
         self.sample = Sample::starting(now, 0);
     }
 
-    /// The first answers were asked for at once: they come at the pace of the slowest link on the way,
-    /// which tells its rate long before there is a sample.
-    fn note_first(&mut self, now: Timestamp, bytes: Bytes) {
-        match &mut self.first {
-            FirstRate::Known(_) => {}
-            FirstRate::Silent => {
-                self.first = FirstRate::Arriving { since: now, bytes: Bytes::ZERO }
-            }
-            FirstRate::Arriving { since, bytes: sum } => {
-                *sum += bytes;
-                let (sum, took) = (*sum, now.saturating_since(*since));
-                if sum >= TELLING || took >= self.rtt() / TELLING_OF_RTT {
-                    self.first = FirstRate::Known(sum / took.max(Duration::from_nanos(1)));
-                }
-            }
-        }
-    }
-
     /// The rate that was seen, of the first answers or of a sample. `None` before.
     pub fn seen_bandwidth(&self) -> Option<BitRate> {
-        let FirstRate::Known(first) = self.first else { return None };
+        let first = self.first.rate()?;
         let sampled = self.bandwidth.max();
         Some(if self.was_full || sampled > first { sampled } else { first })
     }
@@ -484,31 +461,13 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_of_the_first_answers_tells_the_rate_at_once() {
+    fn the_pace_of_the_first_answers_is_seen_before_any_sample() {
         let mut estimator = LinkEstimator::new(LinkConfig::default());
-        let at = |micros| Timestamp::START + Duration::from_micros(micros);
-        estimator.on_rtt(at(60_000), Duration::from_millis(60));
-        // 20 Mbit/s are a packet each 600 us.
-        for packet in 0..13 {
-            assert_eq!(estimator.seen_bandwidth(), None, "after {packet} packets");
-            estimator.on_delivered(at(120_000 + 600 * packet), Bytes(1_448), 16);
-        }
-        let seen = estimator.seen_bandwidth().unwrap().mbps();
-        assert!((seen - 19.3).abs() < 0.1, "{seen}");
+        assert_eq!(estimator.seen_bandwidth(), None);
+        estimator.on_pace(BitRate::from_mbps(50.0));
+        assert_eq!(estimator.seen_bandwidth(), Some(BitRate::from_mbps(50.0)));
         let planned = estimator.estimate().bandwidth;
         assert_eq!(planned, BitRate::from_mbps(20.0), "plans rest on samples");
-    }
-
-    #[test]
-    fn a_slow_link_is_seen_within_a_part_of_its_round_trip_time() {
-        let mut estimator = LinkEstimator::new(LinkConfig::default());
-        estimator.on_rtt(Timestamp::from_millis(400), Duration::from_millis(400));
-        estimator.on_delivered(Timestamp::from_millis(800), Bytes(1_448), 16);
-        estimator.on_delivered(Timestamp::from_millis(849), Bytes(1_448), 16);
-        assert_eq!(estimator.seen_bandwidth(), None);
-        estimator.on_delivered(Timestamp::from_millis(850), Bytes(1_448), 16);
-        let seen = estimator.seen_bandwidth().unwrap().bps() / 1000.0;
-        assert!((seen - 463.4).abs() < 0.1, "{seen}");
     }
 
     proptest! {

@@ -193,6 +193,7 @@ impl Opener {
     ) -> Result<Established> {
         let start = Instant::now();
         let (wire, rtt) = self.reach(origin, route).await?;
+        let is_open = wire.is_open();
         let (protocol, sender, capacity, driver) = match origin.scheme {
             Scheme::Https => {
                 let tls = self.tls_config(wants_http1)?;
@@ -207,6 +208,7 @@ impl Opener {
             }
             Scheme::Http => http1(wire),
         };
+        is_open.set(true);
         Ok(Established { protocol, sender, capacity, driver, rtt, handshake: start.elapsed() })
     }
 

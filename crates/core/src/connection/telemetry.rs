@@ -5,8 +5,11 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pelton_algos::units::Bytes;
+use pelton_algos::pace::FirstPace;
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::{BitRate, Bytes};
 use pelton_power::Counted;
+use tokio::time::Instant;
 
 use super::connector::Segments;
 use super::origin::Origin;
@@ -71,6 +74,8 @@ pub enum ConnectionEvent {
         /// The least round-trip time so far.
         rtt: Duration,
     },
+    /// The first answers came so fast, in bytes on the wire.
+    Pace(BitRate),
     /// Whether an origin answers requests in their order over HTTP/1.1 became known.
     Pipelines {
         /// The origin.
@@ -116,11 +121,14 @@ pub struct Counters {
 pub(super) struct Telemetry {
     observer: Observer,
     counters: Cell<Counters>,
+    pace: Cell<FirstPace>,
+    began: Instant,
 }
 
 impl Telemetry {
     pub(super) fn new(observer: Observer) -> Self {
-        Self { observer, counters: Cell::default() }
+        let (counters, pace) = Default::default();
+        Self { observer, counters, pace, began: Instant::now() }
     }
 
     pub(super) fn counters(&self) -> Counters {
@@ -133,6 +141,19 @@ impl Telemetry {
 
     pub(super) fn received(&self, bytes: usize) {
         self.update(|counters| counters.received += bytes as u64);
+    }
+
+    /// Bytes of answers arrived over a path of this round-trip time.
+    pub(super) fn answered(&self, bytes: usize, rtt: Duration) {
+        let mut pace = self.pace.get();
+        if pace.rate().is_some() {
+            return;
+        }
+        let now = Timestamp::START + self.began.elapsed();
+        if let Some(rate) = pace.on_bytes(now, Bytes(bytes as u64), rtt) {
+            self.tell(ConnectionEvent::Pace(rate));
+        }
+        self.pace.set(pace);
     }
 
     pub(super) fn sent(&self, bytes: usize) {

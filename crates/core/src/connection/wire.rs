@@ -1,5 +1,6 @@
 //! Counts what goes over a stream, and reads its round-trip time and segments now and then.
 
+use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,6 +24,8 @@ pub(super) struct Wire {
     telemetry: Rc<Telemetry>,
     reads: u32,
     rtt: Option<Duration>,
+    /// What comes are answers, and no handshake.
+    is_open: Rc<Cell<bool>>,
     /// Segments at the last look.
     segments: Option<Segments>,
     /// Bytes received and sent since then.
@@ -36,11 +39,20 @@ impl Wire {
         origin: Origin,
         telemetry: Rc<Telemetry>,
     ) -> Self {
-        Self { io, origin, telemetry, reads: 0, rtt, segments: None, uncounted: [0; 2] }
+        let is_open = Rc::default();
+        Self { io, origin, telemetry, reads: 0, rtt, is_open, segments: None, uncounted: [0; 2] }
+    }
+
+    /// Set it as soon as requests may be sent.
+    pub(super) fn is_open(&self) -> Rc<Cell<bool>> {
+        Rc::clone(&self.is_open)
     }
 
     fn received(&mut self, bytes: usize) {
         self.telemetry.received(bytes);
+        if let Some(rtt) = self.rtt.filter(|_| self.is_open.get()) {
+            self.telemetry.answered(bytes, rtt);
+        }
         self.uncounted[0] += bytes as u64;
         self.reads += 1;
         if self.reads == READS_PER_LOOK {

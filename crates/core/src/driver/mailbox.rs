@@ -44,6 +44,7 @@ impl Mailbox {
                 self.put(Event::Pipelines { origin: origin.clone(), does: *does });
             }
             ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
+            ConnectionEvent::Pace(rate) => self.put(Event::Pace(*rate)),
             _ => {}
         }
     }

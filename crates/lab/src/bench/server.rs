@@ -109,6 +109,7 @@ http {{
   types {{ text/html html; text/plain txt; image/jpeg jpg; image/png png; video/mp4 mp4; application/json json; }}
   default_type application/octet-stream;
   access_log off; sendfile on; tcp_nopush on; autoindex on; root {root};
+  ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3; ssl_prefer_server_ciphers on;
   client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy; fastcgi_temp_path {dir}/fastcgi;
   uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;
   server {{ listen {SERVER}:80; }}
