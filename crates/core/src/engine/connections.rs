@@ -65,6 +65,9 @@ impl Engine {
         }
         self.room = self.room_for_short_files(clusters).unwrap_or_else(|| {
             let link = self.link.estimate();
+            let seen = self.link.seen_bandwidth().unwrap_or_default();
+            let bandwidth = if seen > link.bandwidth { seen } else { link.bandwidth };
+            let link = LinkEstimate { bandwidth, ..link };
             let times = self.spread.times();
             let separate = connections::with_room(&link).saturating_mul(times);
             let shared = connections::multiplexed(&link).saturating_mul(times).min(separate);
