@@ -27,6 +27,19 @@ impl Parameters {
     }
 }
 
+impl Parameters {
+    /// The same connections with as few range streams of each file as there are `files` for: a range that is
+    /// cut short or begins anew costs what its connection had in flight, or its window. At most `most_files`
+    /// are in transfer at once.
+    #[must_use]
+    pub fn files_before_streams(self, files: u64, most_files: u32) -> Self {
+        let connections = self.connections();
+        let files = clamp(files).min(most_files).min(connections).max(self.concurrency);
+        let parallelism = (connections / files.max(1)).clamp(1, self.parallelism.max(1));
+        Self { parallelism, concurrency: files, ..self }
+    }
+}
+
 /// What a decision has to keep to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -289,6 +302,24 @@ pub(crate) mod tests {
         let lanes: Vec<_> = allocations.iter().map(|a| a.parameters.concurrency).collect();
         assert_eq!(lanes, [0, 0, 1]);
         assert_eq!(fit_to_files(&mut allocations, 9, &[2, 1, 0]), 0);
+    }
+
+    #[test]
+    fn connections_bring_files_before_they_bring_parts_of_them() {
+        let planned = Parameters { pipelining: 2, parallelism: 4, concurrency: 16 };
+        let dealt = |files, most| {
+            let dealt = planned.files_before_streams(files, most);
+            (dealt.concurrency, dealt.parallelism)
+        };
+        assert_eq!(dealt(1_000, u32::MAX), (64, 1));
+        assert_eq!(dealt(40, u32::MAX), (40, 1));
+        assert_eq!(dealt(30, u32::MAX), (30, 2));
+        assert_eq!(dealt(16, u32::MAX), (16, 4));
+        // As planned where there are no more: an end is near, and the others will have gone.
+        assert_eq!(dealt(3, u32::MAX), (16, 4));
+        assert_eq!(dealt(1_000, 20), (20, 3), "-j");
+        let none = Parameters { concurrency: 0, ..planned };
+        assert_eq!(none.files_before_streams(9, u32::MAX).connections(), 0);
     }
 
     proptest! {

@@ -245,7 +245,11 @@ impl Engine {
             energy: self.energy,
             energy_model: &*self.energy_model.0,
         };
-        let decision = self.policy.decide(now, &observation);
+        let mut decision = self.policy.decide(now, &observation);
+        let are_separate = self.origins.iter().all(|origin| !origin.multiplexes);
+        if sizes_are_known && are_separate && self.policy.allows_growth() {
+            prefer_files(&mut decision, &clusters, observation.limits.max_files);
+        }
         self.decided_for = Some(link);
         self.refill = true;
         self.lanes = self.widened_lanes(&decision, &clusters);
@@ -337,6 +341,20 @@ impl Engine {
             self.files[file.index()].expected = expected;
             self.move_to(file, class, self.files[file.index()].origin);
         }
+    }
+}
+
+/// More files at once instead of range streams, as long as there are files.
+fn prefer_files(decision: &mut Decision, clusters: &[Cluster], most_files: u32) {
+    let mut spare = most_files.saturating_sub(decision.channels());
+    for allocation in &mut decision.allocations {
+        let Some(cluster) = clusters.iter().find(|c| c.classes == allocation.classes) else {
+            continue;
+        };
+        let planned = allocation.parameters;
+        let most = planned.concurrency.saturating_add(spare);
+        allocation.parameters = planned.files_before_streams(cluster.files, most);
+        spare -= allocation.parameters.concurrency - planned.concurrency;
     }
 }
 
