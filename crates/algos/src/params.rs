@@ -34,9 +34,11 @@ impl Parameters {
     #[must_use]
     pub fn files_before_streams(self, files: u64, most_files: u32) -> Self {
         let connections = self.connections();
-        let files = clamp(files).min(most_files).min(connections).max(self.concurrency);
-        let parallelism = (connections / files.max(1)).clamp(1, self.parallelism.max(1));
-        Self { parallelism, concurrency: files, ..self }
+        let files = clamp(files).min(most_files).min(connections);
+        if files <= self.concurrency {
+            return self;
+        }
+        Self { parallelism: (connections / files).max(1), concurrency: files, ..self }
     }
 }
 
@@ -314,12 +316,10 @@ pub(crate) mod tests {
         assert_eq!(dealt(1_000, u32::MAX), (64, 1));
         assert_eq!(dealt(40, u32::MAX), (40, 1));
         assert_eq!(dealt(30, u32::MAX), (30, 2));
-        assert_eq!(dealt(16, u32::MAX), (16, 4));
-        // As planned where there are no more: an end is near, and the others will have gone.
-        assert_eq!(dealt(3, u32::MAX), (16, 4));
         assert_eq!(dealt(1_000, 20), (20, 3), "-j");
-        let none = Parameters { concurrency: 0, ..planned };
-        assert_eq!(none.files_before_streams(9, u32::MAX).connections(), 0);
+        // As planned where there are no more files.
+        assert_eq!(dealt(16, u32::MAX), (16, 4));
+        assert_eq!(dealt(3, u32::MAX), (16, 4));
     }
 
     proptest! {

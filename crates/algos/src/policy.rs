@@ -144,6 +144,13 @@ pub trait Policy: Send + fmt::Debug {
     fn allows_growth(&self) -> bool {
         true
     }
+
+    /// Whether connections that are planned as range streams shall bring further files instead, as long as
+    /// there are files: see [`params::Parameters::files_before_streams`]. Not where the number of files at
+    /// once is what the policy chooses.
+    fn prefers_files(&self) -> bool {
+        false
+    }
 }
 
 /// Shares of channels turned into allocations: bounded by files, surplus passed on, parallelism

@@ -42,4 +42,8 @@ impl Policy for Hat {
         decision.reason = format!("{}; {expected} expected from here", decision.reason);
         decision
     }
+
+    fn prefers_files(&self) -> bool {
+        true
+    }
 }

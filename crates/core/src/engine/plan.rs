@@ -247,7 +247,7 @@ impl Engine {
         };
         let mut decision = self.policy.decide(now, &observation);
         let are_separate = self.origins.iter().all(|origin| !origin.multiplexes);
-        if sizes_are_known && are_separate && self.policy.allows_growth() {
+        if sizes_are_known && are_separate && self.policy.prefers_files() {
             prefer_files(&mut decision, &clusters, observation.limits.max_files);
         }
         self.decided_for = Some(link);

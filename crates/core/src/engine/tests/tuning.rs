@@ -55,6 +55,17 @@ fn one_big_file_gets_several_streams() {
 }
 
 #[test]
+fn connections_bring_further_files_before_they_bring_parts_of_them() {
+    let host = Host { rtt: Duration::from_millis(200), window: 256 * 1024, ..Host::default() };
+    let mut world = World::new(Box::new(Hat)).host("one", host.files(60, |_| 700_000));
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    let parts = world.fetches.iter().filter(|(_, fetch)| fetch.range.is_some()).count();
+    assert!(parts <= 16, "{parts} requests for parts");
+}
+
+#[test]
 fn a_ceiling_on_files_leaves_the_streams_of_one_file() {
     let most_streams = |max_files| {
         let limits = UserLimits { max_files, ..UserLimits::default() };
