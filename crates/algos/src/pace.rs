@@ -13,11 +13,20 @@ const TELLING_OF_RTT: u32 = 8;
 /// requests: what comes then is another flight.
 const SILENCE_OF_RTT: u32 = 2;
 
+/// So many bytes of a flight that has ended tell its pace, too.
+const TELLING_FLIGHT: Bytes = Bytes::kib(4);
+
+/// Where no flight tells anything after so many silences, it is not the link that is waited for.
+const MOST_SILENCES: u32 = 4;
+
 /// The pace of the first answers. They were asked for at once and come as fast as the slowest link on the
 /// way lets them, which tells its rate long before there is a sample of goodput (packet dispersion).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FirstPace {
     flight: Option<Flight>,
+    /// All flights and the silences between them, from the first one on.
+    all: Option<Flight>,
+    silences: u32,
     known: Option<BitRate>,
 }
 
@@ -46,18 +55,42 @@ impl FirstPace {
         if self.known.is_some() {
             return None;
         }
-        let is_same = |flight: &Flight| now.saturating_since(flight.last) <= rtt / SILENCE_OF_RTT;
-        let Some(flight) = self.flight.as_mut().filter(|flight| is_same(flight)) else {
-            self.flight = Some(Flight { since: now, last: now, bytes: Bytes::ZERO });
+        let begun = Flight { since: now, last: now, bytes: Bytes::ZERO };
+        let (Some(flight), Some(all)) = (&mut self.flight, &mut self.all) else {
+            (self.flight, self.all) = (Some(begun), Some(begun));
             return None;
         };
-        flight.last = now;
-        flight.bytes += bytes;
-        let took = now.saturating_since(flight.since);
-        if flight.bytes >= TELLING || took >= rtt / TELLING_OF_RTT {
-            self.known = Some(flight.bytes / took.max(Duration::from_nanos(1)));
+        let is_silence = now.saturating_since(flight.last) > rtt / SILENCE_OF_RTT;
+        all.add(now, bytes);
+        if is_silence {
+            self.silences += 1;
+            let ended = std::mem::replace(flight, begun);
+            self.known = if ended.bytes >= TELLING_FLIGHT {
+                Some(ended.rate())
+            } else {
+                (self.silences >= MOST_SILENCES).then(|| all.rate())
+            };
+        } else {
+            flight.add(now, bytes);
+            let is_telling = flight.bytes >= TELLING || flight.took() >= rtt / TELLING_OF_RTT;
+            self.known = is_telling.then(|| flight.rate());
         }
         self.known
+    }
+}
+
+impl Flight {
+    fn add(&mut self, now: Timestamp, bytes: Bytes) {
+        self.last = now;
+        self.bytes += bytes;
+    }
+
+    fn took(&self) -> Duration {
+        self.last.saturating_since(self.since)
+    }
+
+    fn rate(&self) -> BitRate {
+        self.bytes / self.took().max(Duration::from_nanos(1))
     }
 }
 
@@ -104,5 +137,23 @@ mod tests {
         assert_eq!(pace.on_bytes(at(814_000), Bytes(14_465), rtt), None);
         let seen = pace.on_bytes(at(816_000), Bytes(16_384), rtt).unwrap().mbps();
         assert!((seen - 65.5).abs() < 0.1, "{seen}");
+    }
+
+    #[test]
+    fn flights_that_are_too_short_to_tell_are_not_waited_for_for_ever() {
+        let rtt = Duration::from_millis(40);
+        // Three files of 3 kB at a time: 6 kB after the first one, in 1 ms.
+        let mut pace = FirstPace::default();
+        let mut told =
+            (0..6).map(|n| pace.on_bytes(at(40_000 * (n / 3) + 500 * (n % 3)), Bytes(3_000), rtt));
+        assert!(told.by_ref().take(3).all(|told| told.is_none()));
+        let seen = told.next().flatten().unwrap().mbps();
+        assert!((seen - 48.0).abs() < 0.1, "{seen}");
+        // One at a time: what four round trips bring.
+        let mut pace = FirstPace::default();
+        let mut told = (0..5).map(|n| pace.on_bytes(at(40_000 * n), Bytes(3_000), rtt));
+        assert!(told.by_ref().take(4).all(|told| told.is_none()));
+        let seen = told.next().flatten().unwrap().mbps();
+        assert!((seen - 0.6).abs() < 0.01, "{seen}");
     }
 }

@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use url::Url;
 
 use crate::catalog::FileSpec;
-use crate::connection::{ConnectionId, GetRequest, Http, Piece, Protocol, UNPROVEN, shown};
+use crate::connection::{ConnectionId, GetRequest, Http, Piece, Protocol, shown};
 use crate::engine::{Event, Existing, Fetch, Outcome};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
@@ -60,15 +60,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     let mut response = context.http.get_over(&request, &over).await?;
     context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
     (context.served_by)(response.connection, response.protocol);
-    let verdict = judge(fetch, &response);
-    let is_kept = matches!(&verdict, Ok(Verdict::Keep(..)));
-    if !is_kept && response.is_doubted() {
-        response.drain().await;
-        if !response.is_proven().await {
-            return Ok(unproven(fetch));
-        }
-    }
-    let (head, body_ends) = match verdict? {
+    let (head, body_ends) = match judge(fetch, &response)? {
         Verdict::Keep(head, body_ends) => (head, body_ends),
         Verdict::Stop(outcome) => return Ok(outcome),
     };
@@ -108,9 +100,6 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             return Ok(Outcome::Complete);
         }
     }
-    if !response.is_proven().await {
-        return Ok(unproven(fetch));
-    }
     match body_ends {
         Some(end) if position < end.min(context.end.get()) => {
             let message =
@@ -119,11 +108,6 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         }
         _ => Ok(Outcome::Complete),
     }
-}
-
-/// The answer to `fetch` may be one to another request: it is asked for anew.
-fn unproven(fetch: &Fetch) -> Outcome {
-    Outcome::Changed(format!("{}: {UNPROVEN}", shown(&fetch.url)))
 }
 
 /// Writes what of `piece`, which begins at `position`, is among the `left` bytes that this stream is

@@ -20,7 +20,7 @@ use super::origin::{Origin, shown, without_userinfo};
 use super::pace::{ClientRate, Pace};
 use super::pool::OriginSet;
 use super::redirect::Redirects;
-use super::response::{GetResponse, UNPROVEN};
+use super::response::GetResponse;
 use super::scratch::Scratch;
 use super::telemetry::{ConnectionId, Counters, Observer, Telemetry};
 use crate::{Error, ErrorKind, Result};
@@ -156,10 +156,6 @@ impl Http {
                 None => return Ok(response),
                 Some(next) => {
                     response.drain().await;
-                    if !response.is_proven().await {
-                        let message = format!("{}: {UNPROVEN}", shown(&request.url));
-                        return Err(Error::new(ErrorKind::Reset, message));
-                    }
                     url = next;
                 }
             }

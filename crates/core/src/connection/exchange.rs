@@ -13,15 +13,20 @@ use url::Url;
 
 use super::config::ProtocolChoice;
 use super::failure;
+use super::http1::Http1Body;
 use super::open::Body;
 use super::origin::{Scheme, shown};
 use super::pace::Share;
+use super::pool::batch::Batch;
 use super::pool::order::Facts;
 use super::pool::{Lease, OriginSet, Proof};
-use super::response::{GetResponse, NEXT_ANSWER};
+use super::response::GetResponse;
 use super::scratch::{Piece, Scratch};
 use super::telemetry::{ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
+
+/// How long the answer behind the first one is waited for. It comes with it, unless the server forgets it.
+const NEXT_ANSWER: Duration = Duration::from_secs(1);
 
 /// A proof that has not come by then is none. Servers think about heads, too.
 const LATEST_PROOF: Duration = Duration::from_secs(10);
@@ -67,29 +72,28 @@ pub(super) async fn exchange(
                 set.has_answered.set(true);
                 let (took, origin) = (began.elapsed(), set.origin().clone());
                 let facts = Facts::of(head.status(), head.headers());
-                let (body, doubt) = match check {
-                    None => (body, None),
-                    // Nothing else waits behind it, and it may be large.
-                    Some(check) if check.proof == Proof::OfOrder && is_long(&body) => {
-                        (body, Some(check.begin(facts)))
-                    }
+                if may_follow && lease.protocol() == Protocol::Http11 && !lease.is_behind {
+                    set.note_first(&facts);
+                }
+                let body = match check {
+                    None => body,
                     Some(check) => {
                         let Some(body) = proven(check, facts, body, &scratch).await else {
                             tracing::debug!(url = %shown(&asked.url), "asking for it alone");
                             may_follow = false;
                             continue;
                         };
-                        (Body::Read(body), None)
+                        Body::Read(body)
                     }
                 };
-                let url = asked.url;
-                let mut response = GetResponse::new(head, body, lease, took, url, origin, scratch);
-                if let Some(doubt) = doubt {
-                    response.doubted(doubt);
-                }
-                return Ok(response);
+                return Ok(GetResponse::new(head, body, lease, took, asked.url, origin, scratch));
             }
-            Err(error) => error,
+            Err(error) => {
+                if let Some(check) = check.filter(|_| !failure::had_no_turn(&error)) {
+                    check.batch.spoil();
+                }
+                error
+            }
         };
         let is_unprocessed = failure::is_unprocessed(&error);
         if choice == ProtocolChoice::Auto && failure::requires_http1(&error) {
@@ -116,6 +120,7 @@ pub(super) async fn exchange(
 /// A request whose answer is compared with that to one for its head behind it.
 struct Check {
     proof: Proof,
+    batch: Rc<Batch>,
     facts: oneshot::Sender<Facts>,
     is_proven: oneshot::Receiver<bool>,
 }
@@ -132,12 +137,35 @@ impl Check {
 /// The body of a response of which these are the facts, if it is short and surely that of what was asked for.
 /// Nothing is kept of it before.
 async fn proven(check: Check, facts: Facts, body: Body, scratch: &Scratch) -> Option<Bytes> {
-    let Body::Http1(mut body) = body else { return None };
+    let Body::Http1(body) = body else { return None };
     if body.is_long() {
         return None;
     }
-    let proof = check.proof;
+    let (proof, batch) = (check.proof, Rc::clone(&check.batch));
+    // Some refuse what comes with something behind it.
+    if facts.is_bad_request() {
+        batch.spoil();
+        return None;
+    }
     let is_proven = check.begin(facts);
+    let Some(whole) = whole(body, scratch).await else {
+        batch.spoil();
+        return None;
+    };
+    let is_proven = match proof {
+        Proof::OfAnswer => matches!(timeout(LATEST_PROOF, is_proven).await, Ok(Ok(true))),
+        // Only this one was asked for. What is behind it may never be answered.
+        Proof::OfOrder => !matches!(timeout(NEXT_ANSWER, is_proven).await, Ok(Ok(false))),
+    };
+    let holds = match proof {
+        Proof::OfAnswer => matches!(timeout(LATEST_PROOF, batch.holds()).await, Ok(true)),
+        Proof::OfOrder => true,
+    };
+    (is_proven && holds).then_some(whole)
+}
+
+/// All bytes of a body, unless they are many or do not come.
+async fn whole(mut body: Http1Body, scratch: &Scratch) -> Option<Bytes> {
     let (mut whole, share) = (BytesMut::new(), Share::default());
     let mut keep = |piece: Piece<'_>| {
         if let Piece::Bytes(bytes) = piece {
@@ -150,16 +178,7 @@ async fn proven(check: Check, facts: Facts, body: Body, scratch: &Scratch) -> Op
             return None;
         }
     }
-    let is_proven = match proof {
-        Proof::OfAnswer => matches!(timeout(LATEST_PROOF, is_proven).await, Ok(Ok(true))),
-        // Only this one was asked for. What is behind it may never be answered.
-        Proof::OfOrder => !matches!(timeout(NEXT_ANSWER, is_proven).await, Ok(Ok(false))),
-    };
-    is_proven.then(|| whole.freeze())
-}
-
-fn is_long(body: &Body) -> bool {
-    matches!(body, Body::Http1(body) if body.is_long())
+    Some(whole.freeze())
 }
 
 /// Asks for the head of what `lease` has just been asked for, if that is of use.
@@ -167,11 +186,12 @@ fn check(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option
     if !asked.is_provable() {
         return Ok(None);
     }
-    let Some((beside, proof)) = set.lease_for_proof(lease) else { return Ok(None) };
+    let Some((beside, proof, batch)) = set.lease_for_proof(lease) else { return Ok(None) };
     let answer = beside.send(message(set, asked, &Method::HEAD, lease.protocol())?);
     let (facts, first) = oneshot::channel();
     let (mut proven, is_proven) = oneshot::channel();
     let (set, is_behind) = (Rc::clone(set), lease.is_behind);
+    let joined = Rc::clone(&batch);
     tokio::task::spawn_local(async move {
         let answer = tokio::select! {
             biased;
@@ -179,6 +199,7 @@ fn check(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option
             // Nobody waits for it any longer.
             () = proven.closed() => None,
         };
+        let is_over = answer.is_some();
         let (second, error) = match answer {
             Some(Ok((head, _))) => (Some(Facts::of(head.status(), head.headers())), None),
             Some(Err(error)) => (None, Some(error)),
@@ -192,7 +213,7 @@ fn check(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option
                 !error.as_ref().is_some_and(failure::is_no_answer)
             }
             Proof::OfAnswer => match (answers, &error) {
-                (Some((first, second)), _) => set.is_proven(first, second),
+                (Some((first, second)), _) => set.is_proven(&joined, first, second),
                 // The server ended the connection with an answer that no other one came before.
                 (None, Some(error)) if failure::had_no_turn(error) => !is_behind,
                 (None, _) => {
@@ -201,11 +222,15 @@ fn check(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option
                 }
             },
         };
+        if is_over && !is_proven && !error.as_ref().is_some_and(failure::had_no_turn) {
+            joined.spoil();
+        }
+        joined.leave();
         // Whoever asked may be gone.
         let _ = proven.send(is_proven);
         drop(beside);
     });
-    Ok(Some(Check { proof, facts, is_proven }))
+    Ok(Some(Check { proof, batch, facts, is_proven }))
 }
 
 /// The request as its receiver wants it: a path and a `Host` header over HTTP/1.1, the whole URL

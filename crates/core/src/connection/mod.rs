@@ -45,7 +45,6 @@ pub use origin::{Origin, Scheme, shown, shown_text};
 pub(crate) use pace::ClientRate;
 pub use proxy::Proxies;
 pub use response::GetResponse;
-pub(crate) use response::UNPROVEN;
 pub(crate) use scratch::Piece;
 pub use tcp::{AddressFamily, ConnectTo, TcpConnector};
 pub use telemetry::{ConnectionEvent, ConnectionId, Counters, Observer, Protocol};

@@ -1,5 +1,6 @@
 //! The connections of one origin and who waits for them.
 
+pub(super) mod batch;
 mod connection;
 pub(super) mod order;
 mod state;
@@ -23,6 +24,7 @@ use super::origin::Origin;
 use super::proxy::Route;
 use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
 use crate::{Error, ErrorKind, Result};
+use batch::Batch;
 use connection::Connection;
 pub(super) use connection::Lease;
 use order::{Facts, Order};
@@ -110,7 +112,10 @@ impl OriginSet {
 
     /// The right to send one more request behind that of `lease`, for the head of the same: to find out
     /// whether the origin answers in order, or to see that it did. `None` where neither is of use.
-    pub(super) fn lease_for_proof(self: &Rc<Self>, lease: &Lease) -> Option<(Lease, Proof)> {
+    pub(super) fn lease_for_proof(
+        self: &Rc<Self>,
+        lease: &Lease,
+    ) -> Option<(Lease, Proof, Rc<Batch>)> {
         // What proxies make of it is another matter for each file.
         if lease.protocol() != Protocol::Http11 || self.is_forwarded() {
             return None;
@@ -124,7 +129,8 @@ impl OriginSet {
             lease.connection.is_exclusive.set(true);
             return None;
         };
-        Some((self.lease(Rc::clone(&lease.connection), None), proof))
+        let batch = lease.connection.join_batch();
+        Some((self.lease(Rc::clone(&lease.connection), None), proof, batch))
     }
 
     /// What these two were answered with, if they were.
@@ -135,13 +141,23 @@ impl OriginSet {
         }
     }
 
-    /// Whether a request on a connection that bears several was surely answered with what was asked for.
-    pub(super) fn is_proven(&self, first: &Facts, second: &Facts) -> bool {
-        let (is_proven, is_broken) = self.order.on_proof(first, second);
+    /// Whether a request on a connection that bears several was surely answered with what was asked for, as
+    /// far as these two tell.
+    pub(super) fn is_proven(&self, batch: &Batch, first: &Facts, second: &Facts) -> bool {
+        let (is_proven, mut is_broken) = self.order.on_proof(first, second);
+        let is_alike = is_proven && batch.note(first);
+        is_broken |= is_alike && self.order.on_alike();
         if is_broken {
             self.tell_order(false);
         }
-        is_proven
+        is_proven && !is_alike
+    }
+
+    /// A request that nobody was ahead of was answered with this.
+    pub(super) fn note_first(&self, facts: &Facts) {
+        if self.order.on_first(facts) {
+            self.tell_order(false);
+        }
     }
 
     /// A request that was sent behind another got no answer.

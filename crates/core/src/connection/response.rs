@@ -5,8 +5,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use tokio::sync::oneshot;
-use tokio::time::timeout;
 use url::Url;
 
 use super::failure;
@@ -21,12 +19,6 @@ use crate::Result;
 /// An answer that is not wanted is read up to this size, so that its connection can be used again; a new
 /// connection costs more than that.
 const DRAINED: usize = 16 * 1024;
-
-/// Says of an answer that it is not certain to be one to what was asked for.
-pub(crate) const UNPROVEN: &str = "the answer may be one to another request";
-
-/// How long the answer behind one is waited for. It comes with it, unless the server forgets it.
-pub(super) const NEXT_ANSWER: Duration = Duration::from_secs(1);
 
 /// A response whose body is read piece by piece. Dropped before the end of its body it closes an
 /// HTTP/1.1 connection and resets the stream of an HTTP/2 connection.
@@ -51,8 +43,6 @@ pub struct GetResponse {
     lease: Option<Lease>,
     scratch: Scratch,
     share: Share,
-    /// Will tell whether this is an answer to what was asked for.
-    doubt: Option<oneshot::Receiver<bool>>,
 }
 
 impl GetResponse {
@@ -78,33 +68,12 @@ impl GetResponse {
             lease: Some(lease),
             scratch,
             share: Share::default(),
-            doubt: None,
         }
-    }
-
-    /// `is_proven` will tell whether the answer is one to what was asked for.
-    pub(super) fn doubted(&mut self, is_proven: oneshot::Receiver<bool>) {
-        self.doubt = Some(is_proven);
     }
 
     /// Its body is read as fast as `share` allows.
     pub(super) fn paced(&mut self, share: Share) {
         self.share = share;
-    }
-
-    /// Whether its body, which was read to its end, is surely that of what was asked for: what came behind
-    /// it was the answer to the request behind.
-    pub(crate) async fn is_proven(&mut self) -> bool {
-        match self.doubt.take() {
-            None => true,
-            // Only this one was asked for. What is behind it may never be answered.
-            Some(is_proven) => !matches!(timeout(NEXT_ANSWER, is_proven).await, Ok(Ok(false))),
-        }
-    }
-
-    /// Whether [`is_proven`](Self::is_proven) says more than is known now.
-    pub(crate) const fn is_doubted(&self) -> bool {
-        self.doubt.is_some()
     }
 
     /// Reads a body that nobody wants, if that is soon done.

@@ -1,6 +1,6 @@
 //! One connection, and the right to send a request over it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use futures_util::future::LocalBoxFuture;
@@ -12,6 +12,7 @@ use super::super::memory::Room;
 use super::super::open::{Sender, Sent};
 use super::super::telemetry::{ConnectionId, Protocol};
 use super::OriginSet;
+use super::batch::Batch;
 
 /// One open connection.
 pub(super) struct Connection {
@@ -23,6 +24,8 @@ pub(super) struct Connection {
     pub(super) outstanding: Cell<usize>,
     /// How many of those are for a head behind another.
     pub(super) proofs: Cell<usize>,
+    /// What went out in one piece with those that are under way.
+    batch: RefCell<Rc<Batch>>,
     /// Bytes that the answers to all of them are expected to have.
     pub(super) awaited: Cell<u64>,
     /// It has brought an answer.
@@ -53,6 +56,7 @@ impl Connection {
             capacity,
             outstanding: Cell::default(),
             proofs: Cell::default(),
+            batch: RefCell::default(),
             awaited: Cell::default(),
             is_warm: Cell::default(),
             served: Cell::default(),
@@ -80,6 +84,16 @@ impl Connection {
             Protocol::Http2 => (asked as usize) < self.capacity.get(),
         };
         has_room && !self.retiring.get() && self.sender.is_ready()
+    }
+
+    /// One request more, and one for its head, goes out with those that are to be answered.
+    pub(super) fn join_batch(&self) -> Rc<Batch> {
+        let mut batch = self.batch.borrow_mut();
+        if !batch.is_open() {
+            *batch = Rc::default();
+        }
+        batch.join();
+        Rc::clone(&batch)
     }
 
     /// Requests under way, but for those that only prove what others are answered with.

@@ -6,7 +6,7 @@
 //! waits behind another, and for each that does: what was lost, said twice or swapped would otherwise put
 //! the bytes of one file under the name of another.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -22,6 +22,16 @@ impl Facts {
     pub(in crate::connection) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
         let fields = [CONTENT_LENGTH, ETAG, LAST_MODIFIED, LOCATION];
         Self { status, fields: fields.map(|name| headers.get(name).cloned()) }
+    }
+
+    /// Whether the request was not understood.
+    pub(in crate::connection) fn is_bad_request(&self) -> bool {
+        self.status == StatusCode::BAD_REQUEST
+    }
+
+    /// Whether they are those of an answer that brings what was asked for.
+    pub(super) fn are_of_a_body(&self) -> bool {
+        self.status.is_success()
     }
 
     /// Whether they tell one file from another at all.
@@ -46,7 +56,12 @@ pub(in crate::connection) struct Order {
     is_being_found_out: Cell<bool>,
     tries: Cell<u32>,
     unanswered: Cell<u32>,
+    /// Those of the first answers, which came one at a time.
+    first: RefCell<Vec<Facts>>,
 }
+
+/// So many first answers tell whether files can be told from each other.
+const FIRST_ANSWERS: usize = 32;
 
 impl Default for Order {
     fn default() -> Self {
@@ -56,6 +71,7 @@ impl Default for Order {
             is_being_found_out: Cell::default(),
             tries: Cell::default(),
             unanswered: Cell::default(),
+            first: RefCell::default(),
         }
     }
 }
@@ -105,6 +121,23 @@ impl Order {
             return (true, false);
         }
         (false, self.is_kept.replace(Some(false)) != Some(false))
+    }
+
+    /// A request that nobody was ahead of was answered. Returns whether two of the first answers have shown
+    /// that files can't be told from each other.
+    pub(super) fn on_first(&self, facts: &Facts) -> bool {
+        let mut first = self.first.borrow_mut();
+        if self.wanted.get() == 1 || !facts.are_of_a_body() || first.len() >= FIRST_ANSWERS {
+            return false;
+        }
+        let is_alike = first.contains(facts);
+        first.push(facts.clone());
+        is_alike && self.is_kept.replace(Some(false)) != Some(false)
+    }
+
+    /// Two files can't be told from each other, or one was given to two. Returns whether that is news.
+    pub(super) fn on_alike(&self) -> bool {
+        self.is_kept.replace(Some(false)) != Some(false)
     }
 
     /// A request that was sent behind another got no answer: because the connection ended before its
