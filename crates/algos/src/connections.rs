@@ -55,14 +55,14 @@ fn flights(link: &LinkEstimate, flight: Bytes) -> u32 {
     u32::try_from(in_flight.div_ceil(flight.0.max(1))).unwrap_or(u32::MAX)
 }
 
-/// The same where the next requests wait at the server already: no lane is ever without one, so little
-/// more than the path holds fills it, and connections whose windows have opened bring all of it at once. On
-/// a short path there is next to nothing to be saved: one, as without.
+/// The same where several are asked for in one piece, and count together: what the path holds is under way,
+/// and as much waits for the last of its piece. On a short path there is next to nothing to be saved: one, as
+/// without.
 pub fn for_pipelined_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     if link.rtt < WORTH_PIPELINING {
         return 1;
     }
-    let in_flight = link.bdp().0 / 2 * 3;
+    let in_flight = link.bdp().0.saturating_mul(SHORT_FILES_IN_FLIGHT);
     u32::try_from(in_flight.div_ceil(mean_size.0.max(1))).unwrap_or(u32::MAX)
 }
 
@@ -163,10 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn pipelined_files_are_asked_for_half_again_as_fast_as_the_path_brings_them() {
+    fn pipelined_files_are_asked_for_twice_as_fast_as_the_path_brings_them() {
         let on = |mbps, kib| for_pipelined_files(&link(mbps, 100, Bytes::kib(64)), Bytes::kib(kib));
         // 1.25 MB in flight, in files of 12 KiB.
-        assert_eq!(on(100.0, 12), 153);
+        assert_eq!(on(100.0, 12), 204);
         let near = LinkEstimate { rtt: Duration::from_millis(9), ..link(1e4, 1, Bytes::kib(64)) };
         assert_eq!(for_pipelined_files(&near, Bytes::kib(12)), 1);
         assert_eq!([pipelined(153, 64), pipelined(64, 64), pipelined(0, 64)], [3, 1, 1]);

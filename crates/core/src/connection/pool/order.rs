@@ -58,10 +58,20 @@ pub(in crate::connection) struct Order {
     unanswered: Cell<u32>,
     /// Those of the first answers, which came one at a time.
     first: RefCell<Vec<Facts>>,
+    /// How many of those were like another.
+    alike_first: Cell<usize>,
+    /// Times that two of one piece were alike.
+    alike: Cell<u32>,
 }
 
 /// So many first answers tell whether files can be told from each other.
 const FIRST_ANSWERS: usize = 32;
+
+/// Where so large a part of them is like another it is not by chance.
+const ALIKE_PART: usize = 4;
+
+/// Pieces in which two were alike by chance: a few hundred sizes meet now and then.
+const MOST_ALIKE: u32 = 4;
 
 impl Default for Order {
     fn default() -> Self {
@@ -72,6 +82,8 @@ impl Default for Order {
             tries: Cell::default(),
             unanswered: Cell::default(),
             first: RefCell::default(),
+            alike_first: Cell::default(),
+            alike: Cell::default(),
         }
     }
 }
@@ -132,12 +144,17 @@ impl Order {
         }
         let is_alike = first.contains(facts);
         first.push(facts.clone());
-        is_alike && self.is_kept.replace(Some(false)) != Some(false)
+        let alike = self.alike_first.get() + usize::from(is_alike);
+        self.alike_first.set(alike);
+        let are_alike = alike > 1 && alike * ALIKE_PART >= first.len();
+        are_alike && self.is_kept.replace(Some(false)) != Some(false)
     }
 
-    /// Two files can't be told from each other, or one was given to two. Returns whether that is news.
+    /// Two files that were asked for in one piece can't be told from each other, or one was given to two.
+    /// Returns whether this shows that it is not by chance.
     pub(super) fn on_alike(&self) -> bool {
-        self.is_kept.replace(Some(false)) != Some(false)
+        self.alike.set(self.alike.get() + 1);
+        self.alike.get() >= MOST_ALIKE && self.is_kept.replace(Some(false)) != Some(false)
     }
 
     /// A request that was sent behind another got no answer: because the connection ended before its
@@ -154,6 +171,24 @@ mod tests {
     use http::HeaderName;
 
     use super::*;
+
+    #[test]
+    fn files_that_look_the_same_by_chance_do_not_end_it_and_others_do() {
+        const TAGS: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        let tagged = |tag| facts(StatusCode::OK, &[(ETAG, tag)]);
+        let order = Order::default();
+        order.want(3);
+        let mut told = TAGS.iter().chain(&["a", "b"]).map(|tag| order.on_first(&tagged(*tag)));
+        assert!(!told.any(|told| told), "two of twelve");
+        assert!((0..3).all(|_| !order.on_alike()) && order.on_alike() && !order.on_alike());
+
+        let order = Order::default();
+        order.want(3);
+        let told = [(); 4].map(|()| order.on_first(&tagged("a")));
+        assert_eq!(told, [false, false, true, false]);
+        let order = Order::default();
+        assert!([(); 4].iter().all(|()| !order.on_first(&tagged("a"))), "nobody wants to pipeline");
+    }
 
     fn facts(status: StatusCode, fields: &[(HeaderName, &'static str)]) -> Facts {
         let value = |(name, value): &(HeaderName, &'static str)| {

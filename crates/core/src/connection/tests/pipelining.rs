@@ -192,7 +192,7 @@ fn none_of_what_was_asked_for_together_counts_where_one_answer_is_missing_or_dou
             assert_eq!(client.text(&format!("{server}/first")).await, "/first");
             let paths = ["/1", "/22", "/333"];
             assert_eq!(texts(&client, &server, &paths).await, paths);
-            assert_eq!(told(&client), [true, false]);
+            assert!(told(&client)[0]);
         });
     }
 }
@@ -221,13 +221,15 @@ fn what_comes_with_something_behind_it_and_is_refused_is_asked_for_alone() {
 #[test]
 fn files_that_look_the_same_are_never_asked_for_together() {
     run(async {
-        let server =
-            server(vec![vec![(2, in_order), (2, in_order), (1, in_order), (1, in_order)]]).await;
+        let one = (2, in_order as fn(&[(String, String)]) -> String);
+        let alone = (1, one.1);
+        let server = server(vec![vec![one, one, one, alone, alone]]).await;
         let client = client(&server);
-        // The first pair tells that the order is kept, the second that nobody could see if it were not.
-        assert_eq!(client.text(&format!("{server}/1")).await, "/1");
-        assert_eq!(client.text(&format!("{server}/2")).await, "/2");
-        assert_eq!(texts(&client, &server, &["/3", "/4"]).await, ["/3", "/4"]);
+        // The first pair tells that the order is kept, the others that nobody could see if it were not.
+        for path in ["/1", "/2", "/3"] {
+            assert_eq!(client.text(&format!("{server}{path}")).await, path);
+        }
+        assert_eq!(texts(&client, &server, &["/4", "/5"]).await, ["/4", "/5"]);
         assert_eq!(told(&client), [true, false]);
     });
 }
