@@ -246,8 +246,7 @@ impl Engine {
             energy_model: &*self.energy_model.0,
         };
         let mut decision = self.policy.decide(now, &observation);
-        let are_separate = self.origins.iter().all(|origin| !origin.multiplexes);
-        if sizes_are_known && are_separate && self.policy.prefers_files() {
+        if sizes_are_known && self.may_prefer_files() {
             prefer_files(&mut decision, &clusters, observation.limits.max_files);
         }
         self.decided_for = Some(link);
@@ -255,6 +254,13 @@ impl Engine {
         self.lanes = self.widened_lanes(&decision, &clusters);
         self.decision = Some(decision);
         self.announce_connections();
+    }
+
+    /// Whether further files may come over connections that are planned as range streams. The formulas are
+    /// kept to where the link was told, and over shared connections a large file would wait behind them.
+    fn may_prefer_files(&self) -> bool {
+        let are_separate = self.origins.iter().all(|origin| !origin.multiplexes);
+        are_separate && !self.link.rests_on_hint() && self.policy.prefers_files()
     }
 
     /// What opening a connection brings: TLS, where it is spoken at all.
