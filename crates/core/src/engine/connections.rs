@@ -127,6 +127,15 @@ impl Engine {
         self.growth.widen(now, self.link.estimate().rtt, factor);
     }
 
+    /// The transport saw at what pace the first answers come, mostly before any body says so.
+    pub(super) fn on_pace(&mut self, now: Timestamp, rate: BitRate) {
+        let was_seen = self.link.seen_bandwidth().is_some();
+        self.link.on_pace(rate);
+        if !was_seen {
+            self.widen_for_short_files(now);
+        }
+    }
+
     /// Whether `origin` answers requests in their order became known.
     pub(super) fn on_pipelines(&mut self, now: Timestamp, origin: &Origin, does: bool) {
         let id = self.origin_id(origin);

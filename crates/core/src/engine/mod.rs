@@ -291,13 +291,7 @@ impl Engine {
                 self.link.on_rtt(now, rtt);
                 self.on_connected(now, &origin, protocol, rtt);
             }
-            Event::Pace(rate) => {
-                let was_seen = self.link.seen_bandwidth().is_some();
-                self.link.on_pace(rate);
-                if !was_seen {
-                    self.widen_for_short_files(now);
-                }
-            }
+            Event::Pace(rate) => self.on_pace(now, rate),
             Event::Pipelines { origin, does } => self.on_pipelines(now, &origin, does),
             Event::Energy(total) => self.energy = Some(total),
             Event::Timeout => {

@@ -30,6 +30,7 @@ impl Batch {
     /// One had its turn and no answer, or one that is not to it.
     pub(in crate::connection) fn spoil(&self) {
         self.is_spoilt.set(true);
+        self.settled.notify_waiters();
     }
 
     /// One of them was answered with what has these `facts`, where that is sure for itself. Returns whether
@@ -98,8 +99,10 @@ mod tests {
         batch.join();
         assert!(!batch.note(&facts("a")));
         batch.leave();
+        let mut holds = Box::pin(batch.holds());
+        assert_eq!(holds.as_mut().now_or_never(), None);
         batch.spoil();
-        assert_eq!(batch.holds().now_or_never(), Some(false), "nobody waits for the rest");
+        assert_eq!(holds.now_or_never(), Some(false), "nobody waits for the rest");
 
         let batch = Batch::default();
         assert!(!batch.note(&facts("a")) && batch.note(&facts("a")));
