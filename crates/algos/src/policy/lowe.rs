@@ -193,6 +193,11 @@ impl Policy for LowE {
         Decision { reason, ..thrifty }
     }
 
+    /// Parts of files cost what is under way when one is cut, which the radio has received for nothing.
+    fn prefers_files(&self) -> bool {
+        true
+    }
+
     /// More lanes than the model chose would cost what it saves.
     fn allows_growth(&self) -> bool {
         self.thrift.is_none()
