@@ -33,6 +33,7 @@ pub mod limits;
 pub mod link;
 pub mod memory;
 pub mod pace;
+pub mod parts;
 pub mod params;
 pub mod policy;
 pub mod ranges;

@@ -9,11 +9,17 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use http::{HeaderName, HeaderValue, StatusCode};
+use pelton_algos::parts::Parts;
+use pelton_algos::ranges::ByteRange;
+use pelton_algos::time::Timestamp;
+use tokio::time::Instant;
 use url::Url;
 
 use crate::catalog::FileSpec;
-use crate::connection::{ConnectionId, GetRequest, Http, Piece, Protocol, shown};
-use crate::engine::{Event, Existing, Fetch, Outcome};
+use crate::connection::{
+    ConnectionId, Further, GetRequest, GetResponse, Http, Piece, Protocol, shown,
+};
+use crate::engine::{Event, Existing, Fetch, Head, Outcome};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
 use fields::{content_length, encoded, modified};
@@ -50,7 +56,12 @@ pub(crate) async fn run(context: &Context, fetch: &Fetch) -> Outcome {
 }
 
 async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
-    let request = request(context, fetch);
+    let mut parts = fetch.parts;
+    let mut range = fetch.range.clone();
+    if let (Some(range), Some(parts)) = (&mut range, &mut parts) {
+        range.end = parts.next(range.start, range.end).unwrap_or(range.end);
+    }
+    let request = request(context, fetch, range.as_ref());
     if let Some(existing) = fetch.existing.filter(|existing| existing.modified.is_some())
         && is_unchanged(&context.http, &request, existing).await?
     {
@@ -58,13 +69,48 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     }
     let over = |connection| context.over.set(Some(connection));
     let mut response = context.http.get_over(&request, &over).await?;
-    context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
-    (context.served_by)(response.connection, response.protocol);
-    let (head, body_ends) = match judge(fetch, &response)? {
-        Verdict::Keep(head, body_ends) => (head, body_ends),
-        Verdict::Stop(outcome) => return Ok(outcome),
-    };
-    let mut position = fetch.range.as_ref().map_or(0, |range| range.start);
+    let mut asked = range;
+    let mut is_first = true;
+    let began = Instant::now();
+    loop {
+        context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
+        (context.served_by)(response.connection, response.protocol);
+        let (head, body_ends) = match judge(fetch, asked.as_ref(), &response)? {
+            Verdict::Keep(head, body_ends) => (head, body_ends),
+            Verdict::Stop(outcome) => return Ok(outcome),
+        };
+        if std::mem::take(&mut is_first) {
+            begin(context, fetch, *head)?;
+        }
+        let start = asked.as_ref().map_or(0, |range| range.start);
+        let (position, next) = (start, None);
+        let mut body = Incoming { context, fetch, began, position, body_ends, parts, next };
+        if body.read(&mut response).await? {
+            return Ok(Outcome::Complete);
+        }
+        let Incoming { position, next, .. } = body;
+        parts = body.parts;
+        if let Some((further, range)) = next
+            && let Some(answer) = further.answer(&response).await
+        {
+            (response, asked) = (answer, Some(range));
+            continue;
+        }
+        // Its connection is free for others, or closed.
+        drop(response);
+        // What cannot be asked for before its turn is asked for in one piece.
+        let rest = position..context.end.get();
+        if rest.is_empty() {
+            return Ok(Outcome::Complete);
+        }
+        parts = None;
+        let request = self::request(context, fetch, Some(&rest));
+        (response, asked) = (context.http.get_over(&request, &over).await?, Some(rest));
+    }
+}
+
+/// The first answer is one to what was asked for.
+fn begin(context: &Context, fetch: &Fetch, head: Head) -> Result<()> {
     if fetch.anew {
         with_output(context, |output| output.restart())?;
     }
@@ -76,37 +122,84 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     }
     let total = head.total;
     // First: what a full disk has no room for is then known.
-    (context.tell)(Event::Head { stream: fetch.stream, head: *head });
+    (context.tell)(Event::Head { stream: fetch.stream, head });
     if fetch.range.is_none()
         && let Some(total) = total
     {
         context.end.set(context.end.get().min(total));
         with_output(context, |output| output.set_size(total))?;
     }
-    let has_file = with_output(context, |output| Ok(output.file()?.is_some()))?;
-    loop {
-        let end = || context.end.get().min(body_ends.unwrap_or(u64::MAX));
-        let left = || end().saturating_sub(position);
-        let keep = |piece: Piece<'_>| keep(context, position, left(), piece);
-        let Some(kept) = response.piece_or_pipe(left, has_file, keep).await? else { break };
-        let kept = kept?;
-        if kept > 0 {
-            position += kept;
-            (context.tell)(Event::Data { stream: fetch.stream, bytes: kept });
+    Ok(())
+}
+
+/// A body on its way into the file.
+struct Incoming<'a> {
+    context: &'a Context,
+    fetch: &'a Fetch,
+    began: Instant,
+    /// Of the next byte in the file.
+    position: u64,
+    /// Where the body ends in the file, where that is known.
+    body_ends: Option<u64>,
+    parts: Option<Parts>,
+    /// What was asked for behind it.
+    next: Option<(Further, ByteRange)>,
+}
+
+impl Incoming<'_> {
+    /// Reads it to its end, or to where the stream stops. Returns whether that is the end of the stream.
+    async fn read(&mut self, response: &mut GetResponse) -> Result<bool> {
+        let has_file = with_output(self.context, |output| Ok(output.file()?.is_some()))?;
+        let (context, body_ends) = (self.context, self.body_ends);
+        let stops = || context.end.get().min(body_ends.unwrap_or(u64::MAX));
+        loop {
+            let position = self.position;
+            let left = || stops().saturating_sub(position);
+            let keep = |piece: Piece<'_>| keep(context, position, left(), piece);
+            let Some(kept) = response.piece_or_pipe(left, has_file, keep).await? else { break };
+            let kept = kept?;
+            if kept > 0 {
+                self.position += kept;
+                (context.tell)(Event::Data { stream: self.fetch.stream, bytes: kept });
+                self.ask_for_more(kept, response)?;
+            }
+            // The end of the body is waited for, so that the connection can be used again; a body that
+            // is longer than it should be is not.
+            let is_at_end = body_ends == Some(self.position);
+            if self.position >= stops() && (kept == 0 || !is_at_end) {
+                return Ok(self.is_last());
+            }
         }
-        // The end of the body is waited for, so that the connection can be used again; a body that
-        // is longer than it should be is not.
-        if position >= end() && (kept == 0 || body_ends != Some(position)) {
-            return Ok(Outcome::Complete);
+        match body_ends {
+            Some(end) if self.position < end.min(context.end.get()) => {
+                let left = end - self.position;
+                let url = shown(&self.fetch.url);
+                let message = format!("{url}: the body ended {left} bytes early");
+                Err(Error::new(ErrorKind::ShortBody, message))
+            }
+            _ => Ok(self.is_last()),
         }
     }
-    match body_ends {
-        Some(end) if position < end.min(context.end.get()) => {
-            let message =
-                format!("{}: the body ended {} bytes early", shown(&fetch.url), end - position);
-            Err(Error::new(ErrorKind::ShortBody, message))
+
+    /// Whether the stream ends with this body.
+    fn is_last(&self) -> bool {
+        self.parts.is_none() || self.position >= self.context.end.get()
+    }
+
+    /// Asks for the next part, if it is time.
+    fn ask_for_more(&mut self, bytes: u64, response: &GetResponse) -> Result<()> {
+        let Some(parts) = &mut self.parts else { return Ok(()) };
+        parts.on_bytes(Timestamp::new(self.began.elapsed()), bytes);
+        let may_ask = self.next.is_none() && self.body_ends == Some(parts.asked());
+        let from = parts.asked();
+        let end = self.context.end.get();
+        if let Some(end) = may_ask.then(|| parts.next(self.position, end)).flatten() {
+            let range = from..end;
+            let request = request(self.context, self.fetch, Some(&range));
+            let further = self.context.http.get_further(&request, response)?;
+            self.next = further.map(|further| (further, range));
         }
-        _ => Ok(Outcome::Complete),
+        Ok(())
     }
 }
 
@@ -168,10 +261,9 @@ fn with_output<R>(
     }
 }
 
-fn request(context: &Context, fetch: &Fetch) -> GetRequest {
+fn request(context: &Context, fetch: &Fetch, range: Option<&ByteRange>) -> GetRequest {
     let mut request = GetRequest::new(fetch.url.clone());
-    request.range =
-        fetch.range.as_ref().map(|range| (range.start, Some(range.end.saturating_sub(1))));
+    request.range = range.map(|range| (range.start, Some(range.end.saturating_sub(1))));
     request.home = Some(context.home.clone());
     request.expected = fetch.expected;
     request.headers.clone_from(&context.headers);

@@ -224,7 +224,11 @@ impl Http {
         self.shared.opener.telemetry().counters()
     }
 
-    fn set(&self, origin: &Origin) -> Rc<OriginSet> {
+    pub(super) fn config(&self) -> &HttpConfig {
+        &self.shared.config
+    }
+
+    pub(super) fn set(&self, origin: &Origin) -> Rc<OriginSet> {
         let mut sets = self.shared.sets.borrow_mut();
         let set = sets.entry(origin.clone()).or_insert_with(|| {
             OriginSet::new(origin.clone(), Rc::clone(&self.shared.opener), DEFAULT_LIMIT)

@@ -235,7 +235,7 @@ fn check(set: &Rc<OriginSet>, lease: &Lease, asked: &Asked<'_>) -> Result<Option
 
 /// The request as its receiver wants it: a path and a `Host` header over HTTP/1.1, the whole URL
 /// over HTTP/2, and both for a proxy that forwards (RFC 9112, section 3.2).
-fn message(
+pub(super) fn message(
     set: &OriginSet,
     asked: &Asked<'_>,
     method: &Method,

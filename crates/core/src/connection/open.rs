@@ -63,6 +63,21 @@ impl Sender {
         }
     }
 
+    /// Sends a request behind that whose answer is being read, where the protocol has an order and
+    /// nothing else is to be answered.
+    pub(super) fn send_behind(&self, request: Request<()>) -> Option<LocalBoxFuture<'static, Sent>> {
+        match self {
+            Self::Http1(connection) if connection.may_be_followed() => {
+                let sent = connection.send_behind(request);
+                Some(Box::pin(async move {
+                    let (response, body) = sent.await?;
+                    Ok((response, Body::Http1(body)))
+                }))
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn is_ready(&self) -> bool {
         match self {
             Self::Http1(connection) => connection.is_ready(),

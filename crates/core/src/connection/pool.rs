@@ -18,6 +18,7 @@ use pelton_algos::connections::LONGEST_AHEAD;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::further::Missed;
 use super::memory::Room;
 use super::open::{Established, Opener};
 use super::origin::Origin;
@@ -63,6 +64,8 @@ pub(super) struct OriginSet {
     /// The origin does not take over HTTP/2 what it is asked for.
     wants_http1: Cell<bool>,
     order: Order,
+    /// How it went with parts of ranges that were asked for before their turn.
+    pub(super) missed: Missed,
     state: RefCell<State>,
 }
 
@@ -72,8 +75,9 @@ impl OriginSet {
         let state = RefCell::default();
         let (limit, has_answered, wants_http1) =
             (Cell::new(limit), Cell::default(), Cell::default());
-        let order = Order::default();
-        let set = Self { origin, route, opener, limit, has_answered, wants_http1, order, state };
+        let (order, missed) = (Order::default(), Missed::default());
+        let set =
+            Self { origin, route, opener, limit, has_answered, wants_http1, order, missed, state };
         let set = Rc::new(set);
         set.opener.memory().join(&set);
         set

@@ -71,6 +71,24 @@ impl GetResponse {
         }
     }
 
+    /// Another answer over the same connection, to a request for more of the same.
+    pub(super) fn followed_by(
+        &self,
+        head: http::Response<()>,
+        body: Body,
+        lease: Lease,
+        response_time: Duration,
+    ) -> Self {
+        let (url, origin, scratch) =
+            (self.final_url.clone(), self.origin.clone(), self.scratch.clone());
+        Self::new(head, body, lease, response_time, url, origin, scratch)
+    }
+
+    /// What holds its connection, until the end of the body.
+    pub(super) const fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+
     /// Its body is read as fast as `share` allows.
     pub(super) fn paced(&mut self, share: Share) {
         self.share = share;

@@ -21,9 +21,14 @@ pub(super) enum Verdict {
     Stop(Outcome),
 }
 
-pub(super) fn judge(fetch: &Fetch, response: &GetResponse) -> Result<Verdict> {
+/// Judges the answer to a request for `asked`, which is a part of what `fetch` is for.
+pub(super) fn judge(
+    fetch: &Fetch,
+    asked: Option<&Range<u64>>,
+    response: &GetResponse,
+) -> Result<Verdict> {
     let (status, headers) = (response.status, &response.headers);
-    let judged = match &fetch.range {
+    let judged = match asked {
         None => whole(fetch, status, headers).map(Ok)?,
         Some(range) => part(fetch, range, status, headers)?,
     };

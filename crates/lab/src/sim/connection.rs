@@ -28,6 +28,8 @@ pub(super) enum Meaning {
     /// The server's part of the TLS handshake.
     Handshake,
     Head(StreamId),
+    /// The head of an answer to a request for the next part of a range.
+    Further(StreamId),
     Body(StreamId),
 }
 
@@ -35,7 +37,7 @@ impl Meaning {
     pub(super) const fn stream(self) -> Option<StreamId> {
         match self {
             Self::Handshake => None,
-            Self::Head(stream) | Self::Body(stream) => Some(stream),
+            Self::Head(stream) | Self::Further(stream) | Self::Body(stream) => Some(stream),
         }
     }
 }
@@ -159,7 +161,7 @@ impl Connection {
     fn room(&self, meaning: Meaning) -> u64 {
         match meaning {
             Meaning::Body(stream) => self.allowed.get(&stream).copied().unwrap_or(u64::MAX),
-            Meaning::Handshake | Meaning::Head(_) => u64::MAX,
+            Meaning::Handshake | Meaning::Head(_) | Meaning::Further(_) => u64::MAX,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use pelton_algos::connections::LONGEST_AHEAD;
 use pelton_algos::credit::StreamCredit;
+use pelton_algos::parts::Parts;
 use pelton_algos::ranges::StreamId;
 use pelton_core::ErrorKind;
 use pelton_core::connection::Protocol;
@@ -25,7 +26,9 @@ pub(super) struct Live {
     pub(super) position: u64,
     /// Where it stops: the end of its range or a cut.
     pub(super) end: u64,
+    /// Up to where it was asked for.
     body_end: u64,
+    parts: Option<Parts>,
     credit: StreamCredit,
     /// Bytes of the body that came, wanted or not.
     received: u64,
@@ -42,6 +45,9 @@ impl World {
             Some(range) => (range.start, range.end.min(size)),
             None => (0, size),
         };
+        let mut parts = fetch.parts.filter(|_| !self.multiplexes());
+        let end = body_end;
+        let body_end = parts.as_mut().and_then(|parts| parts.next(position, end)).unwrap_or(end);
         let live = Live {
             fetch,
             connection: None,
@@ -49,8 +55,9 @@ impl World {
             refused: false,
             head_left: if self.multiplexes() { sizes::HEAD_HTTP2 } else { sizes::HEAD },
             position,
-            end: body_end,
+            end,
             body_end,
+            parts,
             credit: StreamCredit::default(),
             received: 0,
             told: 0,
@@ -88,6 +95,18 @@ impl World {
         self.agenda.plan(begins + self.origin.latency, Happening::Respond { index, stream });
     }
 
+    /// A request for the next part of a range reached the server.
+    pub(super) fn on_further(&mut self, index: ConnectionIndex, stream: StreamId, bytes: u64) {
+        let connection = &mut self.connections[index as usize];
+        if connection.gone || !self.live.contains_key(&stream) {
+            return;
+        }
+        self.responses_under_way += 1;
+        connection.put(Meaning::Further(stream), sizes::HEAD);
+        connection.put(Meaning::Body(stream), bytes);
+        self.pump(index);
+    }
+
     pub(super) fn respond(&mut self, index: ConnectionIndex, stream: StreamId) {
         let connection = &mut self.connections[index as usize];
         let Some(live) = self.live.get(&stream).filter(|_| !connection.gone) else {
@@ -120,6 +139,7 @@ impl World {
             match delivery.meaning {
                 Meaning::Handshake => self.on_handshake_bytes(index),
                 Meaning::Head(stream) => self.on_head_bytes(index, stream, delivery.bytes),
+                Meaning::Further(_) => {}
                 Meaning::Body(stream) => self.on_body_bytes(index, stream, delivery.bytes),
             }
             if self.connections[index as usize].phase == Phase::Closed {
@@ -210,10 +230,21 @@ impl World {
         let Some(live) = self.live.get_mut(&stream) else { return };
         let kept = bytes.min(live.end.saturating_sub(live.position));
         live.position += kept;
+        let mut further = None;
+        if let Some(parts) = &mut live.parts {
+            parts.on_bytes(self.now, bytes);
+            if let Some(end) = parts.next(live.position, live.end) {
+                further = Some(end - live.body_end);
+                live.body_end = end;
+            }
+        }
         let is_whole = live.position >= live.body_end;
         let is_stopped = live.position >= live.end;
         if kept > 0 {
             self.tell(Event::Data { stream, bytes: kept });
+        }
+        if let Some(bytes) = further {
+            self.upload(index, Message::Further(stream, bytes), 0);
         }
         if is_whole {
             self.complete(index, stream);

@@ -26,6 +26,8 @@ pub(super) enum Message {
     Syn,
     ClientHello,
     Request(StreamId),
+    /// So many bytes more of its range, behind what was asked for before (HTTP/1.1).
+    Further(StreamId, u64),
     /// Nothing more of this stream is wanted (HTTP/2).
     Reset(StreamId),
     /// So many bytes more of this stream may come, or of each (HTTP/2).
@@ -52,7 +54,7 @@ impl World {
             Message::Request(_) if self.pool.in_order && self.pool.pipelined > 1 => {
                 2 * sizes::REQUEST
             }
-            Message::Request(_) => sizes::REQUEST,
+            Message::Request(_) | Message::Further(..) => sizes::REQUEST,
             Message::Reset(_) | Message::Credit(..) => 40,
             Message::Close => 0,
         };
@@ -92,6 +94,7 @@ impl World {
                 self.pump(index);
             }
             Message::Request(stream) => self.on_request(index, stream),
+            Message::Further(stream, bytes) => self.on_further(index, stream, bytes),
             Message::Reset(stream) => {
                 let ended = self.connections[index as usize].forget(stream);
                 self.responses_under_way -= u32::from(ended);

@@ -130,6 +130,15 @@ impl Http1 {
         !self.is_under_way.get() && self.may_be_used()
     }
 
+    /// Whether the answer that is being read is the last that is to come, and wanted to its end.
+    pub(super) fn may_be_followed(&self) -> bool {
+        let is_being_read = self.idle.borrow().is_none();
+        is_being_read
+            && self.behind.borrow().is_empty()
+            && !self.is_closed.get()
+            && !self.is_spoilt.get()
+    }
+
     /// Whether what is sent now will be answered: as is all that is ahead of it, and wanted.
     fn may_be_used(&self) -> bool {
         let is_wanted = |place: &Place| !place.turn.is_closed();
@@ -179,9 +188,27 @@ impl Http1 {
         self: &Rc<Self>,
         request: Request<()>,
     ) -> LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>> {
-        let connection = Rc::clone(self);
         // Now: answers come in the order in which requests are sent.
         let turn = self.next_turn(request.method() == Method::HEAD);
+        self.send_in_turn(request, turn)
+    }
+
+    /// The same behind an answer that may be long, of one who waits for its end: see
+    /// [`may_be_followed`](Self::may_be_followed).
+    pub(super) fn send_behind(
+        self: &Rc<Self>,
+        request: Request<()>,
+    ) -> LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>> {
+        let turn = self.place_behind(false);
+        self.send_in_turn(request, turn)
+    }
+
+    fn send_in_turn(
+        self: &Rc<Self>,
+        request: Request<()>,
+        turn: Turn,
+    ) -> LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>> {
+        let connection = Rc::clone(self);
         if !matches!(turn, Turn::Now(None)) {
             self.unsent.borrow_mut().extend_from_slice(&head::written(&request));
         }
@@ -216,12 +243,14 @@ impl Http1 {
             }
             // It was, when it was chosen for this request.
             None if !self.may_be_used() => Turn::Now(None),
-            None => {
-                let (sender, turn) = oneshot::channel();
-                self.behind.borrow_mut().push_back(Place { turn: sender, is_head });
-                Turn::Behind(turn)
-            }
+            None => self.place_behind(is_head),
         }
+    }
+
+    fn place_behind(&self, is_head: bool) -> Turn {
+        let (sender, turn) = oneshot::channel();
+        self.behind.borrow_mut().push_back(Place { turn: sender, is_head });
+        Turn::Behind(turn)
     }
 
     /// Sends as much as the stream takes now; the watcher sends what is left, and, after all who are to

@@ -138,6 +138,20 @@ impl Lease {
         self.connection.protocol
     }
 
+    /// Sends a request behind that of this lease, for one who reads both answers one after the other.
+    /// `None` where the connection takes none.
+    pub(in crate::connection) fn send_behind(
+        &self,
+        request: Request<()>,
+    ) -> Option<(Self, LocalBoxFuture<'static, Sent>)> {
+        let connection = &self.connection;
+        if connection.retiring.get() || connection.is_slow.get() {
+            return None;
+        }
+        let answer = connection.sender.send_behind(request)?;
+        Some((Self::new(Rc::clone(connection), self.set.clone(), self.bytes), answer))
+    }
+
     pub(in crate::connection) fn send(
         &self,
         request: Request<()>,

@@ -1,0 +1,150 @@
+//! How a long range is asked for over HTTP/1.1: in parts that follow each other over one connection.
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+use crate::units::{BitRate, Bytes};
+
+/// Less is not worth a request of its own: with its answer's head it costs some 600 bytes.
+const LEAST_PART: Bytes = Bytes::kib(256);
+
+/// A part takes at least so long, and at least so many round trips: what was asked for and is no longer
+/// wanted is received for nothing, and each part costs a request.
+const PART_LASTS: Duration = Duration::from_millis(500);
+const PART_RTTS: u32 = 8;
+
+/// Others may take over up to so many parts towards the end of a range.
+const LEFT_PARTS: u64 = 4;
+
+/// The next part is asked for when what is left of those before takes so many round trips: one for the
+/// request, and one for the queue that it may meet.
+const LEAD_RTTS: u32 = 2;
+
+/// As long as nothing is known of the rate: six times the first window of RFC 6928.
+const LEAST_LEAD: Bytes = Bytes::kib(64);
+
+/// Asks for one range in parts.
+///
+/// An HTTP/1.1 server cannot be told to stop: who gives away the end of what was asked for has to close the
+/// connection, and loses what is under way and the window that it had grown. What was not asked for yet
+/// can be given away for nothing. The next part is asked for before the last one has come (RFC 9112,
+/// section 9.3.2), so that there is no pause between them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parts {
+    rtt: Duration,
+    /// Up to here (excluded) everything was asked for.
+    asked: u64,
+    rate: BitRate,
+    since: Option<Timestamp>,
+    bytes: u64,
+}
+
+impl Parts {
+    /// For a range that begins at `start`, over a path of `rtt`. Nothing is asked for yet.
+    pub const fn starting(start: u64, rtt: Duration) -> Self {
+        Self { rtt, asked: start, rate: BitRate::ZERO, since: None, bytes: 0 }
+    }
+
+    /// Up to where everything was asked for.
+    pub const fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// `bytes` came.
+    pub fn on_bytes(&mut self, now: Timestamp, bytes: u64) {
+        // What comes first was under way together.
+        let since = *self.since.get_or_insert(now);
+        self.bytes += bytes;
+        let elapsed = now.saturating_since(since);
+        if elapsed >= self.rtt.max(Duration::from_millis(50)) {
+            self.rate = Bytes(std::mem::take(&mut self.bytes)) / elapsed;
+            self.since = Some(now);
+        }
+    }
+
+    /// Where the next part ends, if it is time to ask for it: the stream is at `position` and brings
+    /// everything up to `end`.
+    pub fn next(&mut self, position: u64, end: u64) -> Option<u64> {
+        let lead = (self.rate * (self.rtt * LEAD_RTTS)).max(LEAST_LEAD);
+        if self.asked >= end || self.asked.saturating_sub(position) > lead.0 {
+            return None;
+        }
+        let part = (self.rate * PART_LASTS.max(self.rtt * PART_RTTS)).max(LEAST_PART);
+        let part = part.min(Bytes((end - self.asked) / LEFT_PARTS).max(Bytes(lead.0 * 2)));
+        let next = self.asked.saturating_add(part.0);
+        // A rest that is no part of its own comes with this one.
+        self.asked = if next.saturating_add(part.0 / 2) >= end { end } else { next };
+        Some(self.asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn a_part_is_asked_for_before_the_last_one_has_come() {
+        let mut parts = Parts::starting(0, RTT);
+        assert_eq!(parts.next(0, 10_000_000), Some(256 * 1024));
+        assert_eq!(parts.next(0, 10_000_000), None);
+        assert_eq!(parts.next(192 * 1024, 10_000_000), Some(512 * 1024));
+        // 2 MB/s: two round trips are 400 kB, and a part lasts for eight.
+        parts.on_bytes(at(1_000), 0);
+        parts.on_bytes(at(1_100), 200_000);
+        assert_eq!(parts.next(200 * 1024, 10_000_000), Some(512 * 1024 + 1_600_000));
+        assert_eq!(parts.next(300 * 1024, 10_000_000), None);
+    }
+
+    #[test]
+    fn a_short_rest_is_no_part_of_its_own() {
+        let mut parts = Parts::starting(0, RTT);
+        assert_eq!(parts.next(0, 190_000), Some(190_000));
+        assert_eq!(parts.next(189_999, 190_000), None);
+        let mut parts = Parts::starting(0, RTT);
+        assert_eq!(parts.next(0, 200_000), Some(128 * 1024));
+    }
+
+    #[test]
+    fn what_was_given_away_is_not_asked_for() {
+        let mut parts = Parts::starting(0, RTT);
+        assert_eq!(parts.next(0, 10_000_000), Some(256 * 1024));
+        assert_eq!(parts.next(250_000, 256 * 1024), None);
+        assert_eq!(parts.next(250_000, 100_000), None);
+        assert_eq!(parts.asked(), 256 * 1024);
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_is_asked_for_once_and_in_time(
+            size in 1u64..100_000_000,
+            rtt in 0u64..1_000,
+            pieces in proptest::collection::vec((1u64..2_000_000, 0u64..300), 1..200),
+        ) {
+            let mut parts = Parts::starting(0, Duration::from_millis(rtt));
+            let (mut position, mut now) = (0, 0);
+            let mut before = 0;
+            for (bytes, millis) in pieces.into_iter().cycle().take(100_000) {
+                while let Some(asked) = parts.next(position, size) {
+                    prop_assert!(asked > before && asked <= size);
+                    before = asked;
+                }
+                if position == size {
+                    break;
+                }
+                prop_assert!(before > position, "nothing more will come");
+                now += millis;
+                let bytes = bytes.min(before - position);
+                position += bytes;
+                parts.on_bytes(at(now), bytes);
+            }
+        }
+    }
+}

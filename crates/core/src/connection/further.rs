@@ -1,0 +1,91 @@
+//! The next part of a range, asked for over the connection that brings the part before it (HTTP/1.1).
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+use http::Method;
+use tokio::time::{Instant, timeout};
+
+use super::client::{GetRequest, Http};
+use super::credentials;
+use super::exchange::{Asked, message};
+use super::open::Sent;
+use super::pool::{Lease, OriginSet};
+use super::response::GetResponse;
+use super::telemetry::Protocol;
+use crate::Result;
+
+/// An answer is waited for so long after the one before it has ended: it is under way, unless the server
+/// forgets what comes before it has answered.
+const NEXT_ANSWER: Duration = Duration::from_secs(1);
+/// Servers think about parts as about wholes: so many times as long as about the first is long enough.
+const THINKS: u32 = 4;
+
+/// After so many requests in a row that were not answered none is sent before its turn.
+const MOST_MISSED: u32 = 2;
+
+/// How requests that were sent before their turn went.
+#[derive(Debug, Default)]
+pub(super) struct Missed(Cell<u32>);
+
+impl Missed {
+    fn is_too_often(&self) -> bool {
+        self.0.get() >= MOST_MISSED
+    }
+
+    fn note(&self, was_answered: bool) {
+        self.0.set(if was_answered { 0 } else { self.0.get().saturating_add(1) });
+    }
+}
+
+/// A request that was sent behind another for the same file, and waits for its turn.
+pub(crate) struct Further {
+    answer: LocalBoxFuture<'static, Sent>,
+    lease: Lease,
+    set: Rc<OriginSet>,
+    patience: Duration,
+}
+
+impl Http {
+    /// Sends `request` over the connection of `before`, behind it (RFC 9112, section 9.3.2). `None` where
+    /// that is not to be.
+    ///
+    /// # Errors
+    /// `Usage` for what cannot be sent.
+    pub(crate) fn get_further(
+        &self,
+        request: &GetRequest,
+        before: &GetResponse,
+    ) -> Result<Option<Further>> {
+        let Some(lease) = before.lease().filter(|_| before.protocol == Protocol::Http11) else {
+            return Ok(None);
+        };
+        let set = self.set(&before.origin);
+        // What proxies make of it is another matter for each file.
+        if set.is_forwarded() || set.missed.is_too_often() {
+            return Ok(None);
+        }
+        let (url, origin) = (&before.final_url, &before.origin);
+        let headers = credentials::headers(self.config(), request, url, origin)?;
+        let (url, expected) = (url.clone(), request.expected);
+        let asked = Asked { method: &Method::GET, url, headers: &headers, expected };
+        let message = message(&set, &asked, &Method::GET, Protocol::Http11)?;
+        let Some((lease, answer)) = lease.send_behind(message) else { return Ok(None) };
+        let patience = NEXT_ANSWER.max(before.response_time * THINKS);
+        Ok(Some(Further { answer, lease, set, patience }))
+    }
+}
+
+impl Further {
+    /// The answer, once that to `before` was read. `None` where none comes: then the connection is closed.
+    pub(crate) async fn answer(self, before: &GetResponse) -> Option<GetResponse> {
+        let began = Instant::now();
+        let answer = timeout(self.patience, self.answer).await;
+        let answer = answer.ok().and_then(std::result::Result::ok);
+        self.set.missed.note(answer.is_some());
+        let (head, body) = answer?;
+        Some(before.followed_by(head, body, self.lease, began.elapsed()))
+    }
+}
