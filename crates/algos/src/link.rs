@@ -101,6 +101,7 @@ pub struct LinkEstimator {
     stream_window: Option<Bytes>,
     first: FirstPace,
     sample: Sample,
+    lately: Lately,
     growth: Option<Growth>,
     /// Since when fewer streams have brought less in proportion.
     fewer_since: Option<Timestamp>,
@@ -138,6 +139,7 @@ impl LinkEstimator {
             stream_window: None,
             first: FirstPace::default(),
             sample: Sample::default(),
+            lately: Lately::default(),
             growth: None,
             fewer_since: None,
             was_full: false,
@@ -173,7 +175,9 @@ impl LinkEstimator {
             return None;
         }
         let rate = sample.delivered / elapsed;
-        self.bandwidth.push(now, rate, self.config.memory);
+        let steady = self.lately.push(sample.delivered, elapsed);
+        let told = if self.was_full && steady < rate { steady } else { rate };
+        self.bandwidth.push(now, told, self.config.memory);
         self.learn(now, sample.since, rate, sample.most_streams.max(1));
         Some(rate)
     }
@@ -181,6 +185,7 @@ impl LinkEstimator {
     /// Nothing was in transfer: what was seen until `now` is no sample of the link.
     pub fn on_idle(&mut self, now: Timestamp) {
         self.sample = Sample::starting(now, 0);
+        self.lately = Lately::default();
     }
 
     /// The rate that was seen, of the first answers or of a sample. `None` before.
@@ -302,6 +307,29 @@ impl LinkEstimator {
 impl Sample {
     fn starting(now: Timestamp, streams: u32) -> Self {
         Self { since: now, delivered: Bytes::ZERO, fewest_streams: streams, most_streams: streams }
+    }
+}
+
+/// The last samples. What TCP held back behind a lost segment comes at once when that is there: over one
+/// sample it seems that a link carries twice what it does.
+#[derive(Debug, Clone, Default)]
+struct Lately(VecDeque<(Bytes, Duration)>);
+
+/// So many samples in a row are a steady rate, or as many as come in this time.
+const STEADY_SAMPLES: usize = 3;
+const STEADY_FOR: Duration = Duration::from_millis(600);
+
+impl Lately {
+    /// Takes note of a sample, and returns the rate over the last ones.
+    fn push(&mut self, bytes: Bytes, elapsed: Duration) -> BitRate {
+        self.0.push_back((bytes, elapsed));
+        let time = |samples: &VecDeque<(Bytes, Duration)>| -> Duration {
+            samples.iter().map(|(_, elapsed)| *elapsed).sum()
+        };
+        while self.0.len() > 1 && (self.0.len() > STEADY_SAMPLES || time(&self.0) > STEADY_FOR) {
+            self.0.pop_front();
+        }
+        Bytes(self.0.iter().map(|(bytes, _)| bytes.0).sum()) / time(&self.0)
     }
 }
 
