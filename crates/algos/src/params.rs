@@ -74,6 +74,10 @@ impl Default for Limits {
 /// mobile users and fairness concerns"; sixteen is about three browsers' worth for one origin.
 pub const DEFAULT_CHANNELS: u32 = 16;
 
+/// The same where a channel too many costs more than time. More of them fill most paths no sooner, and
+/// overflow queues: what is lost there is sent again, and what comes behind it waits.
+pub const FEW_CHANNELS: u32 = 8;
+
 /// Connections to one origin at most, unless the user says otherwise.
 pub const DEFAULT_CONNECTIONS: u32 = 64;
 

@@ -151,6 +151,12 @@ pub trait Policy: Send + fmt::Debug {
     fn prefers_files(&self) -> bool {
         false
     }
+
+    /// Whether nothing is to be opened or begun that may prove of no use: no connection ahead of what it is
+    /// known to be needed for, and no part of a file while there are whole ones.
+    fn is_thrifty(&self) -> bool {
+        false
+    }
 }
 
 /// Shares of channels turned into allocations: bounded by files, surplus passed on, parallelism

@@ -198,6 +198,10 @@ impl Policy for LowE {
         true
     }
 
+    fn is_thrifty(&self) -> bool {
+        true
+    }
+
     /// More lanes than the model chose would cost what it saves.
     fn allows_growth(&self) -> bool {
         self.thrift.is_none()

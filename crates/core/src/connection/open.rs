@@ -65,7 +65,10 @@ impl Sender {
 
     /// Sends a request behind that whose answer is being read, where the protocol has an order and
     /// nothing else is to be answered.
-    pub(super) fn send_behind(&self, request: Request<()>) -> Option<LocalBoxFuture<'static, Sent>> {
+    pub(super) fn send_behind(
+        &self,
+        request: Request<()>,
+    ) -> Option<LocalBoxFuture<'static, Sent>> {
         match self {
             Self::Http1(connection) if connection.may_be_followed() => {
                 let sent = connection.send_behind(request);

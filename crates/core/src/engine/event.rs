@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use pelton_algos::policy::Decision;
 use pelton_algos::parts::Parts;
+use pelton_algos::policy::Decision;
 use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::units::{BitRate, Bytes, Joules};
 use url::Url;

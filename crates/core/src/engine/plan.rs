@@ -5,7 +5,7 @@ use std::time::Duration;
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
 use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::link::LinkEstimate;
-use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits};
+use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits, Parameters};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
@@ -100,8 +100,10 @@ impl Engine {
         let capacity = capacity.min(self.room.separate);
         let of_rate = connections_within(self.max_rate());
         let max_connections = user.max_connections.min(capacity).min(of_rate).max(1);
+        let is_thrifty = self.policy.is_thrifty() && self.has_connections_of_its_own();
+        let channels = if is_thrifty { FEW_CHANNELS } else { DEFAULT_CHANNELS };
         Limits {
-            max_channels: DEFAULT_CHANNELS.min(max_connections).max(1),
+            max_channels: channels.min(max_connections).max(1),
             max_files: user.max_files.unwrap_or(u32::MAX),
             max_streams_per_file: user.max_streams_per_file.unwrap_or(u32::MAX).max(1),
             max_connections,
@@ -160,6 +162,12 @@ impl Engine {
             self.answer_time.mul_f64(1.0 - NEW_ANSWER) + response.took.mul_f64(NEW_ANSWER);
         // The formulas fill a link that is known: prompt responses tell nothing new of it.
         if self.link.rests_on_hint() || self.link.seen_bandwidth().is_none() {
+            return;
+        }
+        // Streams that have just begun grow by themselves. What that comes to is worth waiting for where a
+        // lane too many costs more than time.
+        let are_short = self.room.requests != u32::MAX;
+        if self.policy.is_thrifty() && self.link.is_filling() && !are_short {
             return;
         }
         let rtt = self.link.estimate().rtt;
@@ -247,7 +255,11 @@ impl Engine {
         };
         let mut decision = self.policy.decide(now, &observation);
         if sizes_are_known && self.may_prefer_files() {
-            prefer_files(&mut decision, &clusters, observation.limits.max_files);
+            let most = match self.policy.is_thrifty() {
+                true => decision.max_channels.min(observation.limits.max_files),
+                false => observation.limits.max_files,
+            };
+            prefer_files(&mut decision, &clusters, most, self.policy.is_thrifty());
         }
         self.decided_for = Some(link);
         self.refill = true;
@@ -259,8 +271,13 @@ impl Engine {
     /// Whether further files may come over connections that are planned as range streams. The formulas are
     /// kept to where the link was told, and over shared connections a large file would wait behind them.
     fn may_prefer_files(&self) -> bool {
+        self.has_connections_of_its_own() && self.policy.prefers_files()
+    }
+
+    /// Whether a lane is a connection, and how many of them there are to be is not what a hint says.
+    fn has_connections_of_its_own(&self) -> bool {
         let are_separate = self.origins.iter().all(|origin| !origin.multiplexes);
-        are_separate && !self.link.rests_on_hint() && self.policy.prefers_files()
+        are_separate && !self.link.rests_on_hint()
     }
 
     /// What opening a connection brings: TLS, where it is spoken at all.
@@ -350,8 +367,9 @@ impl Engine {
     }
 }
 
-/// More files at once instead of range streams, as long as there are files.
-fn prefer_files(decision: &mut Decision, clusters: &[Cluster], most_files: u32) {
+/// More files at once instead of range streams, as long as there are files; only whole ones where
+/// `is_thrifty`.
+fn prefer_files(decision: &mut Decision, clusters: &[Cluster], most_files: u32, is_thrifty: bool) {
     let mut spare = most_files.saturating_sub(decision.channels());
     for allocation in &mut decision.allocations {
         let Some(cluster) = clusters.iter().find(|c| c.classes == allocation.classes) else {
@@ -359,7 +377,10 @@ fn prefer_files(decision: &mut Decision, clusters: &[Cluster], most_files: u32) 
         };
         let planned = allocation.parameters;
         let most = planned.concurrency.saturating_add(spare);
-        allocation.parameters = planned.files_before_streams(cluster.files, most);
+        let dealt = planned.files_before_streams(cluster.files, most);
+        let are_enough = cluster.files > u64::from(dealt.concurrency);
+        let parallelism = if is_thrifty && are_enough { 1 } else { dealt.parallelism };
+        allocation.parameters = Parameters { parallelism, ..dealt };
         spare -= allocation.parameters.concurrency - planned.concurrency;
     }
 }
