@@ -348,6 +348,11 @@ impl Policy for Eht {
         }
     }
 
+    /// What a search measures, or has measured, is so many channels as they were planned.
+    fn prefers_files(&self) -> bool {
+        !matches!(self.phase, Phase::Searching(_) | Phase::Settled { searched: Some(_), .. })
+    }
+
     fn next_timeout(&self) -> Option<Timestamp> {
         match &self.phase {
             Phase::Searching(search) => Some(search.next_timeout()),
