@@ -8,17 +8,17 @@ use crate::units::{BitRate, Bytes};
 /// Less is not worth a request of its own: with its answer's head it costs some 600 bytes.
 const LEAST_PART: Bytes = Bytes::kib(256);
 
-/// A part takes at least so long, and at least so many round trips: what was asked for and is no longer
-/// wanted is received for nothing, and each part costs a request.
+/// A part takes at least so long, and so many times as long as an answer: what was asked for and is no longer
+/// wanted is received for nothing, but each part costs a request, and perhaps the time that its server thinks.
 const PART_LASTS: Duration = Duration::from_millis(500);
-const PART_RTTS: u32 = 8;
+const PART_ANSWERS: u32 = 8;
 
 /// Others may take over up to so many parts towards the end of a range.
 const LEFT_PARTS: u64 = 4;
 
-/// The next part is asked for when what is left of those before takes so many round trips: one for the
-/// request, and one for the queue that it may meet.
-const LEAD_RTTS: u32 = 2;
+/// The next part is asked for when what is left of those before takes so many times as long as an answer:
+/// once for the request, and once for the queue that it may meet.
+const LEAD_ANSWERS: u32 = 2;
 
 /// As long as nothing is known of the rate: six times the first window of RFC 6928.
 const LEAST_LEAD: Bytes = Bytes::kib(64);
@@ -31,7 +31,8 @@ const LEAST_LEAD: Bytes = Bytes::kib(64);
 /// section 9.3.2), so that there is no pause between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parts {
-    rtt: Duration,
+    /// How long an answer takes: a round trip, as far as is known, or what the first one took.
+    answer: Duration,
     /// Up to here (excluded) everything was asked for.
     asked: u64,
     rate: BitRate,
@@ -42,7 +43,13 @@ pub struct Parts {
 impl Parts {
     /// For a range that begins at `start`, over a path of `rtt`. Nothing is asked for yet.
     pub const fn starting(start: u64, rtt: Duration) -> Self {
-        Self { rtt, asked: start, rate: BitRate::ZERO, since: None, bytes: 0 }
+        Self { answer: rtt, asked: start, rate: BitRate::ZERO, since: None, bytes: 0 }
+    }
+
+    /// The answer to the first request took so long. It may be longer than a round trip where a proxy or a
+    /// server that thinks is on the way.
+    pub fn on_answer(&mut self, took: Duration) {
+        self.answer = self.answer.max(took);
     }
 
     /// Up to where everything was asked for.
@@ -56,7 +63,7 @@ impl Parts {
         let since = *self.since.get_or_insert(now);
         self.bytes += bytes;
         let elapsed = now.saturating_since(since);
-        if elapsed >= self.rtt.max(Duration::from_millis(50)) {
+        if elapsed >= self.answer.max(Duration::from_millis(50)) {
             self.rate = Bytes(std::mem::take(&mut self.bytes)) / elapsed;
             self.since = Some(now);
         }
@@ -65,11 +72,11 @@ impl Parts {
     /// Where the next part ends, if it is time to ask for it: the stream is at `position` and brings
     /// everything up to `end`.
     pub fn next(&mut self, position: u64, end: u64) -> Option<u64> {
-        let lead = (self.rate * (self.rtt * LEAD_RTTS)).max(LEAST_LEAD);
+        let lead = (self.rate * (self.answer * LEAD_ANSWERS)).max(LEAST_LEAD);
         if self.asked >= end || self.asked.saturating_sub(position) > lead.0 {
             return None;
         }
-        let part = (self.rate * PART_LASTS.max(self.rtt * PART_RTTS)).max(LEAST_PART);
+        let part = (self.rate * PART_LASTS.max(self.answer * PART_ANSWERS)).max(LEAST_PART);
         let part = part.min(Bytes((end - self.asked) / LEFT_PARTS).max(Bytes(lead.0 * 2)));
         let next = self.asked.saturating_add(part.0);
         // A rest that is no part of its own comes with this one.

@@ -56,7 +56,7 @@ pub(crate) async fn run(context: &Context, fetch: &Fetch) -> Outcome {
 }
 
 async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
-    let mut parts = fetch.parts;
+    let mut parts = fetch.parts.filter(|_| context.http.may_ask_early(&fetch.url));
     let mut range = fetch.range.clone();
     if let (Some(range), Some(parts)) = (&mut range, &mut parts) {
         range.end = parts.next(range.start, range.end).unwrap_or(range.end);
@@ -70,30 +70,43 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     let over = |connection| context.over.set(Some(connection));
     let mut response = context.http.get_over(&request, &over).await?;
     let mut asked = range;
-    let mut is_first = true;
+    let (mut is_first, mut is_early) = (true, false);
     let began = Instant::now();
     loop {
         context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
         (context.served_by)(response.connection, response.protocol);
-        let (head, body_ends) = match judge(fetch, asked.as_ref(), &response)? {
-            Verdict::Keep(head, body_ends) => (head, body_ends),
+        let judged = judge(fetch, asked.as_ref(), &response);
+        if is_early {
+            context.http.note_early(&response, matches!(judged, Ok(Verdict::Keep(..))));
+        }
+        let mut position = asked.as_ref().map_or(0, |range| range.start);
+        let mut next = None;
+        match judged? {
+            Verdict::Keep(head, body_ends) => {
+                if std::mem::take(&mut is_first) {
+                    parts.iter_mut().for_each(|parts| parts.on_answer(head.response_time));
+                    begin(context, fetch, *head)?;
+                }
+                let mut body = Incoming { context, fetch, began, position, body_ends, parts, next };
+                let is_over = body.read(&mut response).await;
+                if is_over.is_err() && body.next.is_some() {
+                    // Some servers end a connection over which more comes than they have answered.
+                    context.http.note_early(&response, false);
+                }
+                if is_over? {
+                    return Ok(Outcome::Complete);
+                }
+                Incoming { position, parts, next, .. } = body;
+            }
+            // In its turn it may be understood.
+            Verdict::Stop(Outcome::RangeRefused(_)) if is_early => {}
             Verdict::Stop(outcome) => return Ok(outcome),
-        };
-        if std::mem::take(&mut is_first) {
-            begin(context, fetch, *head)?;
         }
-        let start = asked.as_ref().map_or(0, |range| range.start);
-        let (position, next) = (start, None);
-        let mut body = Incoming { context, fetch, began, position, body_ends, parts, next };
-        if body.read(&mut response).await? {
-            return Ok(Outcome::Complete);
-        }
-        let Incoming { position, next, .. } = body;
-        parts = body.parts;
+        is_early = false;
         if let Some((further, range)) = next
             && let Some(answer) = further.answer(&response).await
         {
-            (response, asked) = (answer, Some(range));
+            (response, asked, is_early) = (answer, Some(range), true);
             continue;
         }
         // Its connection is free for others, or closed.

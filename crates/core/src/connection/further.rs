@@ -7,11 +7,13 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 use http::Method;
 use tokio::time::{Instant, timeout};
+use url::Url;
 
 use super::client::{GetRequest, Http};
 use super::credentials;
 use super::exchange::{Asked, message};
 use super::open::Sent;
+use super::origin::Origin;
 use super::pool::{Lease, OriginSet};
 use super::response::GetResponse;
 use super::telemetry::Protocol;
@@ -49,6 +51,20 @@ pub(crate) struct Further {
 }
 
 impl Http {
+    /// Whether parts of files at `url` may be asked for before their turn: answers to such requests have been
+    /// what was asked for, or none has come yet.
+    pub(crate) fn may_ask_early(&self, url: &Url) -> bool {
+        Origin::of(url).is_ok_and(|origin| {
+            let set = self.set(&origin);
+            !set.is_forwarded() && !set.missed.is_too_often()
+        })
+    }
+
+    /// `answer`, to a request that was sent before its turn, was one to that, or not.
+    pub(crate) fn note_early(&self, answer: &GetResponse, is_right: bool) {
+        self.set(&answer.origin).missed.note(is_right);
+    }
+
     /// Sends `request` over the connection of `before`, behind it (RFC 9112, section 9.3.2). `None` where
     /// that is not to be.
     ///
@@ -83,9 +99,10 @@ impl Further {
     pub(crate) async fn answer(self, before: &GetResponse) -> Option<GetResponse> {
         let began = Instant::now();
         let answer = timeout(self.patience, self.answer).await;
-        let answer = answer.ok().and_then(std::result::Result::ok);
-        self.set.missed.note(answer.is_some());
-        let (head, body) = answer?;
+        let Some((head, body)) = answer.ok().and_then(std::result::Result::ok) else {
+            self.set.missed.note(false);
+            return None;
+        };
         Some(before.followed_by(head, body, self.lease, began.elapsed()))
     }
 }

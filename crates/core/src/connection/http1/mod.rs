@@ -200,7 +200,10 @@ impl Http1 {
         request: Request<()>,
     ) -> LocalBoxFuture<'static, Result<(Response<()>, Http1Body)>> {
         let turn = self.place_behind(false);
-        self.send_in_turn(request, turn)
+        let sent = self.send_in_turn(request, turn);
+        // Who waits for the answer reads another one first.
+        self.wake_watcher();
+        sent
     }
 
     fn send_in_turn(

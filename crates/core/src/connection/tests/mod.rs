@@ -3,6 +3,7 @@
 mod buffers;
 mod credentials;
 mod exchange;
+mod further;
 mod http2;
 mod pipelining;
 mod proxies;

@@ -12,10 +12,10 @@ use super::*;
 
 /// What the server does with the requests of one connection: it waits for so many, and then says this of
 /// their methods and paths.
-type Script = Vec<(usize, fn(&[(String, String)]) -> String)>;
+pub(super) type Script = Vec<(usize, fn(&[(String, String)]) -> String)>;
 
 /// A server with a script for each of its connections; the last one serves all further ones.
-async fn server(scripts: Vec<Script>) -> String {
+pub(super) async fn server(scripts: Vec<Script>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut scripts = VecDeque::from(scripts);
@@ -56,7 +56,7 @@ async fn serve(mut stream: TcpStream, script: Script) {
 }
 
 /// Each request's path as its body.
-fn in_order(asked: &[(String, String)]) -> String {
+pub(super) fn in_order(asked: &[(String, String)]) -> String {
     let answer = |(method, path): &(String, String)| {
         let body = if method == "HEAD" { "" } else { path };
         format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", path.len())
