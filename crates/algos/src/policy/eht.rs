@@ -61,6 +61,8 @@ pub struct EhtConfig {
     pub window_rtts: u32,
     /// The least counted part: meters need some time to show a difference.
     pub shortest_window: Duration,
+    /// The counted part is no longer than this, however long the transfer is (HTEE: 5 s).
+    pub longest_window: Duration,
     /// The search may take at most this share of the expected transfer; else the model decides.
     pub search_share: f64,
     /// The search stops when this many windows in a row were clearly worse than the best.
@@ -82,6 +84,7 @@ impl Default for EhtConfig {
             ramp_rtts: 4,
             window_rtts: 8,
             shortest_window: Duration::from_millis(800),
+            longest_window: Duration::from_secs(5),
             search_share: 0.15,
             patience: 2,
             clearly_worse: 0.9,
@@ -248,12 +251,12 @@ impl Eht {
         let candidates = self.candidates(start, observation.limits.max_channels.max(1));
         let (ramp, counted) = self.config.window_lengths(&observation.link);
         let cost = (ramp + counted).as_secs_f64() * candidates.len() as f64;
-        let expected = (observation.remaining() / observation.link.bandwidth).as_secs_f64();
+        let expected = observation.remaining() / observation.link.bandwidth;
         let pays = observation.is_measured
             && observation.energy.is_some()
             && candidates.len() > 1
-            && cost <= expected * self.config.search_share;
-        pays.then(|| Search::new(&self.config, candidates, now, &observation.link))
+            && cost <= expected.as_secs_f64() * self.config.search_share;
+        pays.then(|| Search::new(&self.config, candidates, now, &observation.link, expected))
     }
 
     /// Takes note of the present totals, and moves on when a window has ended.

@@ -13,6 +13,8 @@ use crate::units::{Bytes, Joules};
 pub(super) struct Search {
     candidates: Vec<u32>,
     current: usize,
+    /// The counted part of each window.
+    counted: Duration,
     window: Window,
     best: Option<(u32, f64)>,
     worse_in_a_row: u32,
@@ -50,8 +52,16 @@ impl EhtConfig {
         (ramp, counted)
     }
 
-    fn window(&self, now: Timestamp, link: &LinkEstimate) -> Window {
-        let (ramp, counted) = self.window_lengths(link);
+    /// As long as the share of `expected` allows for `windows` of them, with as much again to spare, and no
+    /// longer than the family's: what a queue and a few losses do to a short one is chance.
+    fn counted(&self, link: &LinkEstimate, expected: Duration, windows: usize) -> Duration {
+        let (ramp, shortest) = self.window_lengths(link);
+        let each = expected.mul_f64(self.search_share / 2.0) / windows.max(1) as u32;
+        each.saturating_sub(ramp).min(self.longest_window).max(shortest)
+    }
+
+    fn window(&self, now: Timestamp, link: &LinkEstimate, counted: Duration) -> Window {
+        let (ramp, _) = self.window_lengths(link);
         Window { counted_from: now + ramp, ends: now + ramp + counted, start: None }
     }
 
@@ -68,17 +78,21 @@ impl EhtConfig {
 }
 
 impl Search {
-    /// A search through `candidates`, of which there is at least one, from `now` on.
+    /// A search through `candidates`, of which there is at least one, from `now` on, in a transfer of which
+    /// `expected` is left.
     pub(super) fn new(
         config: &EhtConfig,
         candidates: Vec<u32>,
         now: Timestamp,
         link: &LinkEstimate,
+        expected: Duration,
     ) -> Self {
+        let counted = config.counted(link, expected, candidates.len());
         Self {
             candidates,
             current: 0,
-            window: config.window(now, link),
+            counted,
+            window: config.window(now, link, counted),
             best: None,
             worse_in_a_row: 0,
             tried: Vec::new(),
@@ -109,10 +123,15 @@ impl Search {
         );
         self.on_window(config, efficiency);
         if self.current < self.candidates.len() {
-            self.window = config.window(now, &observation.link);
+            self.window = config.window(now, &observation.link, self.counted);
             return None;
         }
-        let (best, _) = self.best?;
+        let (best, efficiency) = self.best?;
+        // Files that were begun under more channels go on under fewer, so windows differ by less than they
+        // should.
+        let as_good = |(_, other): &&(u32, f64)| *other >= efficiency * config.as_good;
+        let most = self.tried.iter().filter(as_good).map(|(channels, _)| *channels).max();
+        let best = most.filter(|_| !observation.is_told).unwrap_or(best);
         let unit = match config.objective {
             Objective::WholeTransfer => "rate^2/power",
             Objective::Literal => "rate/joules",
