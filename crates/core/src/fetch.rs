@@ -56,8 +56,8 @@ pub(crate) async fn run(context: &Context, fetch: &Fetch) -> Outcome {
 }
 
 async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
-    let mut parts = fetch.parts.filter(|_| context.http.may_ask_early(&fetch.url));
     let mut range = fetch.range.clone();
+    let mut parts = parts(context, fetch);
     if let (Some(range), Some(parts)) = (&mut range, &mut parts) {
         range.end = parts.next(range.start, range.end).unwrap_or(range.end);
     }
@@ -84,7 +84,9 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         match judged? {
             Verdict::Keep(head, body_ends) => {
                 if std::mem::take(&mut is_first) {
-                    parts.iter_mut().for_each(|parts| parts.on_answer(head.response_time));
+                    if let Some(parts) = &mut parts {
+                        parts.on_answer(head.response_time);
+                    }
                     begin(context, fetch, *head)?;
                 }
                 let mut body = Incoming { context, fetch, began, position, body_ends, parts, next };
@@ -120,6 +122,12 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         let request = self::request(context, fetch, Some(&rest));
         (response, asked) = (context.http.get_over(&request, &over).await?, Some(rest));
     }
+}
+
+/// How the range is asked for, where that is to be in parts.
+fn parts(context: &Context, fetch: &Fetch) -> Option<Parts> {
+    let rtt = fetch.parts.filter(|_| context.http.may_ask_early(&fetch.url))?;
+    Some(Parts::starting(fetch.range.as_ref()?.start, rtt))
 }
 
 /// The first answer is one to what was asked for.

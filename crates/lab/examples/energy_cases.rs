@@ -10,7 +10,7 @@ use pelton_lab::sim::cases::{CASES, SEARCH_PAYS};
 use pelton_lab::sim::{Ending, comparison};
 
 /// Of the search's case: its windows, and a while of what follows.
-const DRAWN: Duration = Duration::from_secs(20);
+const DRAWN: Duration = Duration::from_secs(40);
 
 fn main() -> Result<(), Box<dyn Error>> {
     for case in CASES {

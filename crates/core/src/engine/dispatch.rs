@@ -3,7 +3,6 @@
 use pelton_algos::cluster::{Classes, SizeClass};
 use pelton_algos::growth::LaneGrowth;
 use pelton_algos::params::Allocation;
-use pelton_algos::parts::Parts;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::tail::look_interval;
@@ -269,10 +268,8 @@ impl Engine {
             _ => None,
         };
         let whole = range.is_none();
-        let rtt = self.link.estimate().rtt;
         let shares = self.origins[entry.origin.0 as usize].multiplexes;
-        let in_parts = range.as_ref().filter(|_| !shares);
-        let parts = in_parts.map(|range| Parts::starting(range.start, rtt));
+        let parts = (!whole && !shares).then(|| self.link.estimate().rtt);
         let anew = whole && entry.dirty;
         let fetch = Fetch {
             stream,

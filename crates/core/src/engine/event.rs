@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use pelton_algos::parts::Parts;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::units::{BitRate, Bytes, Joules};
@@ -255,7 +254,7 @@ pub enum Event {
 }
 
 /// One request to make.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
     /// The stream that it becomes.
     pub stream: StreamId,
@@ -265,8 +264,9 @@ pub struct Fetch {
     pub url: Url,
     /// Which bytes; `None` asks for the whole file without a range.
     pub range: Option<ByteRange>,
-    /// How the range is asked for over HTTP/1.1, where it is better asked for in parts.
-    pub parts: Option<Parts>,
+    /// The range is better asked for in parts, as [`Parts`](pelton_algos::parts::Parts) says for a path with
+    /// this round-trip time.
+    pub parts: Option<Duration>,
     /// What the response must belong to, where a version is already known.
     pub validator: Option<Validator>,
     /// The size that the response must state, where it is already known.

@@ -255,11 +255,10 @@ impl Engine {
         };
         let mut decision = self.policy.decide(now, &observation);
         if sizes_are_known && self.may_prefer_files() {
-            let most = match self.policy.is_thrifty() {
-                true => decision.max_channels.min(observation.limits.max_files),
-                false => observation.limits.max_files,
-            };
-            prefer_files(&mut decision, &clusters, most, self.policy.is_thrifty());
+            let is_thrifty = self.policy.is_thrifty();
+            let most = if is_thrifty { decision.max_channels } else { u32::MAX };
+            let most = most.min(observation.limits.max_files);
+            prefer_files(&mut decision, &clusters, most, is_thrifty);
         }
         self.decided_for = Some(link);
         self.refill = true;

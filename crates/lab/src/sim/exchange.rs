@@ -45,7 +45,8 @@ impl World {
             Some(range) => (range.start, range.end.min(size)),
             None => (0, size),
         };
-        let mut parts = fetch.parts.filter(|_| !self.multiplexes());
+        let in_parts = fetch.parts.filter(|_| !self.multiplexes());
+        let mut parts = in_parts.map(|rtt| Parts::starting(position, rtt));
         let end = body_end;
         let body_end = parts.as_mut().and_then(|parts| parts.next(position, end)).unwrap_or(end);
         let live = Live {
