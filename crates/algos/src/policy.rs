@@ -152,8 +152,8 @@ pub trait Policy: Send + fmt::Debug {
         false
     }
 
-    /// Whether nothing is to be opened or begun that may prove of no use: no connection ahead of what it is
-    /// known to be needed for, and no part of a file while there are whole ones.
+    /// Whether no more is to be begun at once than is known to be of use: few channels at first, and no part of
+    /// a file while there are whole ones.
     fn is_thrifty(&self) -> bool {
         false
     }

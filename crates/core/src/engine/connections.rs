@@ -178,7 +178,6 @@ impl Engine {
         let is_finding_out = self.has_connected
             && self.link.seen_bandwidth().is_none()
             && self.policy.allows_growth()
-            && !self.policy.is_thrifty()
             && !self.link.rests_on_hint();
         if !is_finding_out {
             return 0;
