@@ -5,7 +5,7 @@ use std::time::Duration;
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
 use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::link::LinkEstimate;
-use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits, Parameters};
+use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits, Parameters};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
@@ -101,7 +101,8 @@ impl Engine {
         let of_rate = connections_within(self.max_rate());
         let max_connections = user.max_connections.min(capacity).min(of_rate).max(1);
         let is_thrifty = self.policy.is_thrifty() && self.has_connections_of_its_own();
-        let channels = if is_thrifty { FEW_CHANNELS } else { DEFAULT_CHANNELS };
+        let few = params::few_channels(&self.link.estimate());
+        let channels = if is_thrifty { few } else { DEFAULT_CHANNELS };
         Limits {
             max_channels: channels.min(max_connections).max(1),
             max_files: user.max_files.unwrap_or(u32::MAX),
