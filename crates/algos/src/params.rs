@@ -74,18 +74,9 @@ impl Default for Limits {
 /// mobile users and fairness concerns"; sixteen is about three browsers' worth for one origin.
 pub const DEFAULT_CHANNELS: u32 = 16;
 
-/// The least of [`few_channels`].
-const FEW_CHANNELS: u64 = 8;
-
-/// What each of few channels shall have of the bandwidth-delay product: a window without RFC 7323 scaling.
-const PATH_A_CHANNEL: Bytes = Bytes::kib(64);
-
-/// Channels before any gain was measured, where one too many costs more than time. More of them fill a short
-/// path no sooner, and overflow its queue: what is lost there is sent again, and what comes behind it waits.
-pub fn few_channels(link: &LinkEstimate) -> u32 {
-    let most = u64::from(DEFAULT_CHANNELS);
-    clamp((link.bdp().0 / PATH_A_CHANNEL.0).clamp(FEW_CHANNELS, most))
-}
+/// The same over a short path, where a channel too many costs more than time. More of them fill it no
+/// sooner, and overflow its queue: what is lost there is sent again, and what comes behind it waits.
+pub const FEW_CHANNELS: u32 = 8;
 
 /// Connections to one origin at most, unless the user says otherwise.
 pub const DEFAULT_CONNECTIONS: u32 = 64;
@@ -264,21 +255,6 @@ pub(crate) mod tests {
             .map(|p| (p.pipelining, p.parallelism))
             .collect();
         assert_eq!(both, [(105, 1), (2, 11), (1, 20)]);
-    }
-
-    #[test]
-    fn a_long_path_has_more_of_few_channels() {
-        let on = |mbps, millis| {
-            let rtt = Duration::from_millis(millis);
-            few_channels(&LinkEstimate {
-                rtt,
-                bandwidth: BitRate::from_mbps(mbps),
-                ..worked_link()
-            })
-        };
-        assert_eq!((on(1.0, 30), on(30.0, 66)), (8, 8));
-        assert_eq!((on(30.0, 200), on(50.0, 200)), (11, 16));
-        assert_eq!((on(1_000.0, 600), on(0.0, 0)), (16, 8));
     }
 
     fn allocation(concurrency: u32, parallelism: u32) -> Allocation {

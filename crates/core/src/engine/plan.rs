@@ -5,7 +5,7 @@ use std::time::Duration;
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
 use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::link::LinkEstimate;
-use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, Limits, Parameters};
+use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits, Parameters};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
@@ -17,6 +17,9 @@ use crate::connection::Scheme;
 
 /// A link estimate that moved by less than this does not call for another decision.
 const MATERIAL_CHANGE: f64 = 1.15;
+
+/// From this round trip on a lane too few costs more than one too many.
+const LONG_PATH: Duration = Duration::from_millis(100);
 
 /// A lane without a stream for this long, beside two round trips, is idle.
 const IDLE: Duration = Duration::from_millis(100);
@@ -100,9 +103,7 @@ impl Engine {
         let capacity = capacity.min(self.room.separate);
         let of_rate = connections_within(self.max_rate());
         let max_connections = user.max_connections.min(capacity).min(of_rate).max(1);
-        let is_thrifty = self.policy.is_thrifty() && self.has_connections_of_its_own();
-        let few = params::few_channels(&self.link.estimate());
-        let channels = if is_thrifty { few } else { DEFAULT_CHANNELS };
+        let channels = if self.is_thrifty() { FEW_CHANNELS } else { DEFAULT_CHANNELS };
         Limits {
             max_channels: channels.min(max_connections).max(1),
             max_files: user.max_files.unwrap_or(u32::MAX),
@@ -168,7 +169,7 @@ impl Engine {
         // Streams that have just begun grow by themselves. What that comes to is worth waiting for where a
         // lane too many costs more than time.
         let are_short = self.room.requests != u32::MAX;
-        if self.policy.is_thrifty() && self.link.is_filling() && !are_short {
+        if self.is_thrifty() && self.link.is_filling() && !are_short {
             return;
         }
         let rtt = self.link.estimate().rtt;
@@ -256,7 +257,7 @@ impl Engine {
         };
         let mut decision = self.policy.decide(now, &observation);
         if sizes_are_known && self.may_prefer_files() {
-            let is_thrifty = self.policy.is_thrifty();
+            let is_thrifty = self.is_thrifty();
             let most = if is_thrifty { decision.max_channels } else { u32::MAX };
             let most = most.min(observation.limits.max_files);
             prefer_files(&mut decision, &clusters, most, is_thrifty);
@@ -272,6 +273,15 @@ impl Engine {
     /// kept to where the link was told, and over shared connections a large file would wait behind them.
     fn may_prefer_files(&self) -> bool {
         self.has_connections_of_its_own() && self.policy.prefers_files()
+    }
+
+    /// Whether few lanes are enough at first. Until sizes are known files may be short, and over a long path
+    /// each lane too few costs round trips.
+    fn is_thrifty(&self) -> bool {
+        self.policy.is_thrifty()
+            && self.has_connections_of_its_own()
+            && self.sizes.knows_any()
+            && self.link.estimate().rtt < LONG_PATH
     }
 
     /// Whether a lane is a connection, and how many of them there are to be is not what a hint says.
