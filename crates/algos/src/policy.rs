@@ -115,6 +115,24 @@ impl Decision {
         given
     }
 
+    /// More files at once instead of range streams, as long as there are files and up to `most_files`; only
+    /// whole ones, where there are enough, if they are to be `whole`.
+    pub fn prefer_files(&mut self, clusters: &[Cluster], most_files: u32, whole: bool) {
+        let mut spare = most_files.saturating_sub(self.channels());
+        for allocation in &mut self.allocations {
+            let Some(cluster) = clusters.iter().find(|c| c.classes == allocation.classes) else {
+                continue;
+            };
+            let planned = allocation.parameters;
+            let most = planned.concurrency.saturating_add(spare);
+            let dealt = planned.files_before_streams(cluster.files, most);
+            let are_enough = cluster.files > u64::from(dealt.concurrency);
+            let parallelism = if whole && are_enough { 1 } else { dealt.parallelism };
+            allocation.parameters = Parameters { parallelism, ..dealt };
+            spare -= allocation.parameters.concurrency - planned.concurrency;
+        }
+    }
+
     /// Channels over all clusters.
     pub fn channels(&self) -> u32 {
         self.allocations.iter().map(|a| a.parameters.concurrency).sum()

@@ -119,6 +119,25 @@ fn spare_streams_keep_to_the_split_floor_and_to_every_ceiling() {
 }
 
 #[test]
+fn files_come_before_range_streams_where_there_are_files() {
+    let clusters = [Cluster::new(SizeClass::Large, 100, Bytes::mib(6_000))];
+    let planned = Parameters { concurrency: 4, parallelism: 4, pipelining: 1 };
+    let allocation = Allocation { classes: clusters[0].classes, parameters: planned };
+    let preferring = |files: u64, most, whole| {
+        let clusters = [Cluster { files, ..clusters[0].clone() }];
+        let mut decision = Decision::new(vec![allocation], "");
+        decision.prefer_files(&clusters, most, whole);
+        let Parameters { concurrency, parallelism, .. } = decision.allocations[0].parameters;
+        (concurrency, parallelism)
+    };
+    assert_eq!(preferring(100, u32::MAX, false), (16, 1));
+    assert_eq!(preferring(100, 8, false), (8, 2));
+    assert_eq!(preferring(100, 8, true), (8, 1));
+    // Each file is under way: their streams are what is left to add.
+    assert_eq!(preferring(4, 8, true), (4, 4));
+}
+
+#[test]
 fn connections_are_counted_as_they_are_when_the_budget_binds() {
     let clusters = worked_clusters();
     let limits = Limits { max_connections: 64, ..worked_limits() };

@@ -50,14 +50,18 @@ pub(crate) struct Further {
     patience: Duration,
 }
 
+impl OriginSet {
+    /// What proxies make of it is another matter for each file.
+    fn may_be_asked_early(&self) -> bool {
+        !self.is_forwarded() && !self.missed.is_too_often()
+    }
+}
+
 impl Http {
     /// Whether parts of files at `url` may be asked for before their turn: answers to such requests have been
     /// what was asked for, or none has come yet.
     pub(crate) fn may_ask_early(&self, url: &Url) -> bool {
-        Origin::of(url).is_ok_and(|origin| {
-            let set = self.set(&origin);
-            !set.is_forwarded() && !set.missed.is_too_often()
-        })
+        Origin::of(url).is_ok_and(|origin| self.set(&origin).may_be_asked_early())
     }
 
     /// `answer`, to a request that was sent before its turn, was one to that, or not.
@@ -79,8 +83,7 @@ impl Http {
             return Ok(None);
         };
         let set = self.set(&before.origin);
-        // What proxies make of it is another matter for each file.
-        if set.is_forwarded() || set.missed.is_too_often() {
+        if !set.may_be_asked_early() {
             return Ok(None);
         }
         let (url, origin) = (&before.final_url, &before.origin);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
 use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::link::LinkEstimate;
-use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits, Parameters};
+use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits};
 use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
@@ -260,7 +260,7 @@ impl Engine {
             let is_thrifty = self.is_thrifty();
             let most = if is_thrifty { decision.max_channels } else { u32::MAX };
             let most = most.min(observation.limits.max_files);
-            prefer_files(&mut decision, &clusters, most, is_thrifty);
+            decision.prefer_files(&clusters, most, is_thrifty);
         }
         self.decided_for = Some(link);
         self.refill = true;
@@ -374,24 +374,6 @@ impl Engine {
             self.files[file.index()].expected = expected;
             self.move_to(file, class, self.files[file.index()].origin);
         }
-    }
-}
-
-/// More files at once instead of range streams, as long as there are files; only whole ones where
-/// `is_thrifty`.
-fn prefer_files(decision: &mut Decision, clusters: &[Cluster], most_files: u32, is_thrifty: bool) {
-    let mut spare = most_files.saturating_sub(decision.channels());
-    for allocation in &mut decision.allocations {
-        let Some(cluster) = clusters.iter().find(|c| c.classes == allocation.classes) else {
-            continue;
-        };
-        let planned = allocation.parameters;
-        let most = planned.concurrency.saturating_add(spare);
-        let dealt = planned.files_before_streams(cluster.files, most);
-        let are_enough = cluster.files > u64::from(dealt.concurrency);
-        let parallelism = if is_thrifty && are_enough { 1 } else { dealt.parallelism };
-        allocation.parameters = Parameters { parallelism, ..dealt };
-        spare -= allocation.parameters.concurrency - planned.concurrency;
     }
 }
 
