@@ -45,9 +45,20 @@ pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     flights(link, mean_size.min(FIRST_FLIGHT)).max(DEFAULT_CHANNELS)
 }
 
-/// The same for files of unknown size, and as few as there may be.
-pub fn first_flights(link: &LinkEstimate) -> u32 {
-    flights(link, FIRST_FLIGHT)
+/// The bandwidth may be so many times what is assumed before it was seen.
+const FASTER_THAN_ASSUMED: u32 = 2;
+
+/// Files of unknown size have so many times the bytes of the handshakes of connections that are opened for them.
+const FILES_TO_HANDSHAKES: u64 = 20;
+
+/// Connections that may be of use as soon as the first answers over a few of them have told how fast the link
+/// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall not take
+/// long over a link that proves slow.
+pub fn ahead(link: &LinkEstimate, files: u32, handshake: Bytes) -> u32 {
+    let useful = flights(link, FIRST_FLIGHT).saturating_mul(FASTER_THAN_ASSUMED);
+    let bytes = u64::from(files) * FIRST_FLIGHT.0;
+    let cheap = bytes.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
+    useful.min(u32::try_from(cheap).unwrap_or(u32::MAX))
 }
 
 fn flights(link: &LinkEstimate, flight: Bytes) -> u32 {

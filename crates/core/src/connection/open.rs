@@ -24,7 +24,7 @@ use super::origin::{Origin, Scheme};
 use super::pace::Pace;
 use super::proxy::{self, Route, Router};
 use super::socks;
-use super::telemetry::{Protocol, Telemetry};
+use super::telemetry::{ConnectionEvent, Protocol, Telemetry};
 use super::tls;
 use super::tls_stream::TlsStream;
 use super::wire::Wire;
@@ -211,6 +211,9 @@ impl Opener {
     ) -> Result<Established> {
         let start = Instant::now();
         let (wire, rtt) = self.reach(origin, route).await?;
+        if let Some(rtt) = rtt {
+            self.telemetry.tell(ConnectionEvent::Reached { origin: origin.clone(), rtt });
+        }
         let is_open = wire.is_open();
         let (protocol, sender, capacity, driver) = match origin.scheme {
             Scheme::Https => {

@@ -54,6 +54,13 @@ impl serde::Serialize for Protocol {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ConnectionEvent {
+    /// A byte stream to an origin, or to its proxy, is there: what is spoken over it is still open.
+    Reached {
+        /// Where it leads.
+        origin: Origin,
+        /// The round-trip time that opening it showed.
+        rtt: Duration,
+    },
     /// A connection is ready for requests.
     Opened {
         /// Where it leads.

@@ -36,9 +36,9 @@ impl Mailbox {
     /// Takes note of what a connection tells.
     pub(crate) fn put_connection_event(&self, event: &ConnectionEvent) {
         match event {
-            ConnectionEvent::Opened { origin, protocol, rtt: Some(rtt), .. } => {
-                let origin = origin.clone();
-                self.put(Event::Connected { origin, protocol: *protocol, rtt: *rtt });
+            ConnectionEvent::Reached { rtt, .. } => self.put(Event::Reached(*rtt)),
+            ConnectionEvent::Opened { origin, protocol, .. } => {
+                self.put(Event::Connected { origin: origin.clone(), protocol: *protocol });
             }
             ConnectionEvent::Pipelines { origin, does } => {
                 self.put(Event::Pipelines { origin: origin.clone(), does: *does });

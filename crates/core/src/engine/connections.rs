@@ -12,9 +12,6 @@ use super::event::Action;
 use super::{Engine, OriginId, OriginState};
 use crate::connection::{Origin, Protocol};
 
-/// The bandwidth may be so many times what is assumed before it was seen.
-const OPENED_AHEAD: u32 = 2;
-
 /// Connections that the path has room for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
@@ -36,24 +33,24 @@ impl Default for Room {
 }
 
 impl Engine {
-    /// A connection came up: what its origin speaks is known, and the first answers are on their way.
-    pub(super) fn on_connected(
-        &mut self,
-        now: Timestamp,
-        origin: &Origin,
-        protocol: Protocol,
-        rtt: Duration,
-    ) {
-        let id = self.origin_id(origin);
-        let state = self.origin(id);
-        if !state.ever_answered {
-            state.multiplexes = protocol == Protocol::Http2;
-        }
-        self.redecide |= !std::mem::replace(&mut self.has_connected, true);
+    /// A host was reached: how long the path is is known.
+    pub(super) fn on_reached(&mut self, now: Timestamp, rtt: Duration) {
+        self.redecide |= !std::mem::replace(&mut self.has_reached, true);
         self.redecide |= self.spread.on_handshake(now, rtt);
         let least = self.link.estimate().rtt;
         if self.growth.on_handshake(now, rtt, least, self.goodput) {
             self.has_shrunk = true;
+            self.redecide = true;
+        }
+    }
+
+    /// A connection came up: what its origin speaks is known, and the first answers are on their way.
+    pub(super) fn on_connected(&mut self, origin: &Origin, protocol: Protocol) {
+        let id = self.origin_id(origin);
+        let state = self.origin(id);
+        let multiplexes = protocol == Protocol::Http2;
+        if !state.ever_answered && state.multiplexes != multiplexes {
+            state.multiplexes = multiplexes;
             self.redecide = true;
         }
     }
@@ -101,8 +98,11 @@ impl Engine {
         let known = seen.or_else(|| self.link.rests_on_hint().then_some(link.bandwidth)).map(on);
         let sharing = connections::for_sharing(known.as_ref(), mean_size, Bytes(bytes));
         // A full path needs no more windows, and many files are under way over each.
-        let shared =
-            if self.link.was_full() { connections::with_room(&link) } else { sharing.connections };
+        let shared = if self.link.was_full() {
+            connections::with_room(&link)
+        } else {
+            sharing.connections.max(self.opened_ahead())
+        };
         let pipelined =
             seen.map_or(0, |bandwidth| connections::for_pipelined_files(&on(bandwidth), mean_size));
         // Servers that think for long leave a path empty that seems to be slow.
@@ -175,14 +175,15 @@ impl Engine {
     /// Connections that are opened while the first answers are on their way. Those tell how many more
     /// requests the path takes: then they need not wait for a round trip.
     fn opened_ahead(&self) -> u32 {
-        let is_finding_out = self.has_connected
+        let is_finding_out = self.has_reached
             && self.link.seen_bandwidth().is_none()
             && self.policy.allows_growth()
             && !self.link.rests_on_hint();
         if !is_finding_out {
             return 0;
         }
-        connections::first_flights(&self.link.estimate()).saturating_mul(OPENED_AHEAD)
+        let files = (0..self.origins.len()).map(|index| self.files_of(index)).sum();
+        connections::ahead(&self.link.estimate(), files, self.handshake())
     }
 
     /// Files of an origin that wait or are in transfer.
@@ -217,7 +218,7 @@ impl Engine {
             let limit = state.budget.capacity().min(room);
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
             let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
-            let streams = if state.multiplexes { streams } else { streams.max(ahead.min(files)) };
+            let streams = streams.max(ahead.min(files));
             let streams = match self.spread.probes() {
                 true if state.multiplexes => limit,
                 true => state.opened.saturating_add(1),

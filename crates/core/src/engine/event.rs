@@ -220,14 +220,14 @@ pub enum Event {
         /// It does.
         does: bool,
     },
+    /// A host was reached, and it took one round trip: what is spoken with it is still open.
+    Reached(Duration),
     /// A connection is ready for requests.
     Connected {
         /// Whom it leads to.
         origin: Origin,
         /// What is spoken over it.
         protocol: Protocol,
-        /// The round-trip time that opening it showed.
-        rtt: Duration,
     },
     /// Cumulative energy since the run began.
     Energy(Joules),

@@ -291,7 +291,7 @@ impl Engine {
     }
 
     /// What opening a connection brings: TLS, where it is spoken at all.
-    fn handshake(&self) -> Bytes {
+    pub(super) fn handshake(&self) -> Bytes {
         let encrypted = self.origins.iter().any(|state| state.origin.scheme == Scheme::Https);
         if encrypted { TLS_HANDSHAKE } else { Bytes::ZERO }
     }

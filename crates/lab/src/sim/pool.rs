@@ -122,11 +122,9 @@ impl World {
 
     /// A connection is ready for requests.
     pub(super) fn adopt(&mut self, index: ConnectionIndex) {
-        let connection = &mut self.connections[index as usize];
-        connection.phase = Phase::Open;
-        let rtt = connection.min_rtt;
+        self.connections[index as usize].phase = Phase::Open;
         let (origin, protocol) = (self.name.clone(), self.origin.protocol);
-        self.tell(Event::Connected { origin, protocol, rtt });
+        self.tell(Event::Connected { origin, protocol });
         self.pool.opening -= 1;
         self.pool.open.push(index);
         self.counters.opened += 1;
