@@ -60,7 +60,7 @@ impl FirstPace {
             (self.flight, self.all) = (Some(begun), Some(begun));
             return None;
         };
-        let is_silence = now.saturating_since(flight.last) > rtt / SILENCE_OF_RTT;
+        let is_silence = flight.has_ended(now, rtt);
         all.add(now, bytes);
         if is_silence {
             self.silences += 1;
@@ -77,9 +77,24 @@ impl FirstPace {
         }
         self.known
     }
+
+    /// `bytes` arrived that answer no request, as those of handshakes do. They tell nothing by themselves, for
+    /// servers compute meanwhile, but share the path with what comes at the same time.
+    pub fn on_other_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) {
+        if let (Some(flight), Some(all)) = (&mut self.flight, &mut self.all)
+            && !flight.has_ended(now, rtt)
+        {
+            flight.add(now, bytes);
+            all.add(now, bytes);
+        }
+    }
 }
 
 impl Flight {
+    fn has_ended(&self, now: Timestamp, rtt: Duration) -> bool {
+        now.saturating_since(self.last) > rtt / SILENCE_OF_RTT
+    }
+
     fn add(&mut self, now: Timestamp, bytes: Bytes) {
         self.last = now;
         self.bytes += bytes;
@@ -137,6 +152,25 @@ mod tests {
         assert_eq!(pace.on_bytes(at(814_000), Bytes(14_465), rtt), None);
         let seen = pace.on_bytes(at(816_000), Bytes(16_384), rtt).unwrap().mbps();
         assert!((seen - 65.5).abs() < 0.1, "{seen}");
+    }
+
+    #[test]
+    fn handshakes_share_the_path_with_answers() {
+        let rtt = Duration::from_millis(200);
+        let mut pace = FirstPace::default();
+        // 50 Mbit/s are a packet each 232 us; every second one is of a handshake.
+        pace.on_other_bytes(at(400_000), Bytes(1_448), rtt);
+        let mut told = None;
+        for n in 0..24 {
+            let now = at(600_000 + 232 * n);
+            if n % 2 == 0 {
+                told = told.or(pace.on_bytes(now, Bytes(1_448), rtt));
+            } else {
+                pace.on_other_bytes(now, Bytes(1_448), rtt);
+            }
+        }
+        let seen = told.unwrap().mbps();
+        assert!((seen - 50.0).abs() < 0.1, "{seen}");
     }
 
     #[test]

@@ -150,14 +150,16 @@ impl Telemetry {
         self.update(|counters| counters.received += bytes as u64);
     }
 
-    /// Bytes of answers arrived over a path of this round-trip time.
-    pub(super) fn answered(&self, bytes: usize, rtt: Duration) {
+    /// Bytes arrived over a path of this round-trip time, which `are_answers` to requests.
+    pub(super) fn came(&self, bytes: usize, rtt: Duration, are_answers: bool) {
         let mut pace = self.pace.get();
         if pace.rate().is_some() {
             return;
         }
-        let now = Timestamp::START + self.began.elapsed();
-        if let Some(rate) = pace.on_bytes(now, Bytes(bytes as u64), rtt) {
+        let (now, bytes) = (Timestamp::START + self.began.elapsed(), Bytes(bytes as u64));
+        if !are_answers {
+            pace.on_other_bytes(now, bytes, rtt);
+        } else if let Some(rate) = pace.on_bytes(now, bytes, rtt) {
             self.tell(ConnectionEvent::Pace(rate));
         }
         self.pace.set(pace);

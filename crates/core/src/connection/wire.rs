@@ -50,8 +50,8 @@ impl Wire {
 
     fn received(&mut self, bytes: usize) {
         self.telemetry.received(bytes);
-        if let Some(rtt) = self.rtt.filter(|_| self.is_open.get()) {
-            self.telemetry.answered(bytes, rtt);
+        if let Some(rtt) = self.rtt {
+            self.telemetry.came(bytes, rtt, self.is_open.get());
         }
         self.uncounted[0] += bytes as u64;
         self.reads += 1;

@@ -1,14 +1,17 @@
 //! Requests and their responses, as pelton-core's `fetch` sees them.
 
+use std::time::Duration;
+
 use pelton_algos::connections::LONGEST_AHEAD;
 use pelton_algos::credit::StreamCredit;
 use pelton_algos::parts::Parts;
 use pelton_algos::ranges::StreamId;
+use pelton_algos::units::Bytes;
 use pelton_core::ErrorKind;
 use pelton_core::connection::Protocol;
 use pelton_core::engine::{Event, Failure, Fetch, Head, Outcome, Validator};
 
-use super::connection::{Meaning, Phase};
+use super::connection::{Delivery, Meaning, Phase};
 use super::origin::sizes;
 use super::pool::ConnectionIndex;
 use super::transport::Message;
@@ -137,6 +140,8 @@ impl World {
             let Some(delivery) = connection.next_delivery() else { return };
             connection.credit.on_rtt(connection.min_rtt);
             connection.credit.on_bytes(self.now, delivery.bytes);
+            let rtt = connection.min_rtt;
+            self.look_at_pace(delivery, rtt);
             match delivery.meaning {
                 Meaning::Handshake => self.on_handshake_bytes(index),
                 Meaning::Head(stream) => self.on_head_bytes(index, stream, delivery.bytes),
@@ -176,6 +181,16 @@ impl World {
             self.upload(index, Message::Credit(Some(stream), more), 0);
         }
         self.widen(index, wanted);
+    }
+
+    /// At what pace the first answers come is seen on the wire, as pelton-core's `telemetry` does.
+    fn look_at_pace(&mut self, delivery: Delivery, rtt: Duration) {
+        let bytes = Bytes(delivery.bytes);
+        if delivery.meaning == Meaning::Handshake {
+            self.pace.on_other_bytes(self.now, bytes, rtt);
+        } else if let Some(rate) = self.pace.on_bytes(self.now, bytes, rtt) {
+            self.tell(Event::Pace(rate));
+        }
     }
 
     fn on_handshake_bytes(&mut self, index: ConnectionIndex) {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use pelton_algos::pace::FirstPace;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
@@ -64,6 +65,7 @@ pub(super) struct World {
     pub(super) live: BTreeMap<StreamId, Live>,
     pub(super) responses_under_way: u32,
     pub(super) origin_paced_until: Timestamp,
+    pub(super) pace: FirstPace,
     pub(super) counters: Counters,
     pub(super) segments: u64,
     pub(super) lost_segments: u64,
@@ -95,6 +97,7 @@ impl World {
             live: BTreeMap::new(),
             responses_under_way: 0,
             origin_paced_until: Timestamp::START,
+            pace: FirstPace::default(),
             counters: Counters::default(),
             segments: 0,
             lost_segments: 0,
