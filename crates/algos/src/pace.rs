@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
 
-/// So many bytes, or so small a part of a round-trip time, tell the pace.
+/// So many bytes, or so small a part of a round-trip time, tell the pace. In less than a millisecond a few
+/// packets are chance.
 const TELLING: Bytes = Bytes::kib(16);
 const TELLING_OF_RTT: u32 = 8;
+const TELLING_TIME: Duration = Duration::from_millis(1);
 
 /// Who says nothing for so large a part of a round-trip time waits for acknowledgements, or for
 /// requests: what comes then is another flight.
@@ -37,6 +39,8 @@ struct Flight {
     last: Timestamp,
     /// Without those that came at its beginning: they took no time that is known.
     bytes: Bytes,
+    /// The most that came at once. They may have been there for long, behind a segment that was lost.
+    largest: Bytes,
 }
 
 impl FirstPace {
@@ -55,7 +59,7 @@ impl FirstPace {
         if self.known.is_some() {
             return None;
         }
-        let begun = Flight { since: now, last: now, bytes: Bytes::ZERO };
+        let begun = Flight { since: now, last: now, bytes: Bytes::ZERO, largest: Bytes::ZERO };
         let (Some(flight), Some(all)) = (&mut self.flight, &mut self.all) else {
             (self.flight, self.all) = (Some(begun), Some(begun));
             return None;
@@ -65,14 +69,16 @@ impl FirstPace {
         if is_silence {
             self.silences += 1;
             let ended = std::mem::replace(flight, begun);
-            self.known = if ended.bytes >= TELLING_FLIGHT {
+            self.known = if ended.counted() >= TELLING_FLIGHT {
                 Some(ended.rate())
             } else {
                 (self.silences >= MOST_SILENCES).then(|| all.rate())
             };
         } else {
             flight.add(now, bytes);
-            let is_telling = flight.bytes >= TELLING || flight.took() >= rtt / TELLING_OF_RTT;
+            let counted = flight.counted();
+            let took_long = flight.took() >= (rtt / TELLING_OF_RTT).max(TELLING_TIME);
+            let is_telling = counted >= TELLING || (took_long && counted > Bytes::ZERO);
             self.known = is_telling.then(|| flight.rate());
         }
         self.known
@@ -98,6 +104,12 @@ impl Flight {
     fn add(&mut self, now: Timestamp, bytes: Bytes) {
         self.last = now;
         self.bytes += bytes;
+        self.largest = self.largest.max(bytes);
+    }
+
+    /// Bytes that came one after the other: the largest piece counts no more than all others together.
+    fn counted(&self) -> Bytes {
+        self.bytes.min(Bytes(self.bytes.0.saturating_sub(self.largest.0) * 2))
     }
 
     fn took(&self) -> Duration {
@@ -105,7 +117,7 @@ impl Flight {
     }
 
     fn rate(&self) -> BitRate {
-        self.bytes / self.took().max(Duration::from_nanos(1))
+        self.counted() / self.took().max(Duration::from_nanos(1))
     }
 }
 
@@ -144,13 +156,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_held_back_behind_a_lost_segment_is_no_pace() {
+        let mut pace = FirstPace::default();
+        // 100 Mbit/s are a packet each 116 us. One was lost, and thirty wait for it.
+        let rtt = Duration::from_millis(1);
+        assert_eq!(pace.on_bytes(at(2_000), Bytes(1_448), rtt), None);
+        assert_eq!(pace.on_bytes(at(2_000), Bytes(31 * 1_448), rtt), None, "in no time");
+        let told = (1..20).find_map(|n| pace.on_bytes(at(2_000 + 116 * n), Bytes(1_448), rtt));
+        let seen = told.unwrap().mbps();
+        assert!((99.0..=200.0).contains(&seen), "{seen}");
+    }
+
+    #[test]
     fn a_silence_is_no_pace() {
         let mut pace = FirstPace::default();
         let rtt = Duration::from_millis(200);
         // One file came with the first flight, and the others need a second one.
         assert_eq!(pace.on_bytes(at(616_000), Bytes(14_465), rtt), None);
         assert_eq!(pace.on_bytes(at(814_000), Bytes(14_465), rtt), None);
-        let seen = pace.on_bytes(at(816_000), Bytes(16_384), rtt).unwrap().mbps();
+        assert_eq!(pace.on_bytes(at(816_000), Bytes(16_384), rtt), None);
+        let seen = pace.on_bytes(at(818_000), Bytes(16_384), rtt).unwrap().mbps();
         assert!((seen - 65.5).abs() < 0.1, "{seen}");
     }
 
