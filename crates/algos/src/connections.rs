@@ -49,7 +49,7 @@ pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
 const FASTER_THAN_ASSUMED: u32 = 2;
 
 /// Files of unknown size have so many times the bytes of the handshakes of connections that are opened for them.
-const FILES_TO_HANDSHAKES: u64 = 24;
+const FILES_TO_HANDSHAKES: u64 = 20;
 
 /// Connections that may be of use as soon as the first answers over a few of them have told how fast the link
 /// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall not take
@@ -101,27 +101,6 @@ pub fn bears_another(asked: u32, pipelined: u32, bytes: Bytes, is_warm: bool) ->
     asked == 0 || (asked < pipelined && (is_warm || bytes <= FIRST_FLIGHT))
 }
 
-/// How much wider a window is than a new one after a round trip of slow start (RFC 5681 section 3.1). Later
-/// doublings are not counted: by then connections share what the path has, and losses make more of a difference.
-const WIDEST: u32 = 2;
-
-/// How wide the window of a connection is, in first flights, that has borne requests for `age` over a path of
-/// `rtt`. What is asked for a little earlier meets the wider window, too.
-pub fn width(age: Duration, rtt: Duration) -> u32 {
-    if age >= rtt.mul_f64(0.8) { WIDEST } else { 1 }
-}
-
-/// Requests for a connection of this `width`, of all `requests` that share connections of these `widths`
-/// together: all of them shall be done at about the same time.
-pub fn share(requests: u32, width: u32, widths: u32) -> u32 {
-    requests.saturating_mul(width).div_ceil(widths.max(1))
-}
-
-/// How busy a connection of this `width` is that bears so many `requests`. To be compared with others.
-pub fn load(requests: u32, width: u32) -> u32 {
-    requests.saturating_mul(WIDEST / width.clamp(1, WIDEST))
-}
-
 /// So many flights come over an open connection before the first answer over one that is opened now,
 /// after its handshake: one, two and four in slow start, and the last ones are shared with it.
 const FLIGHTS_AHEAD: u64 = 4;
@@ -147,7 +126,8 @@ pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) 
     let flights = link.bdp().div_ceil(FIRST_FLIGHT);
     let useful = bytes.0.div_ceil(FIRST_FLIGHT.0 * FLIGHTS_AHEAD);
     let connections = u32::try_from(flights.min(useful)).unwrap_or(u32::MAX);
-    let requests = for_short_files(link, mean_size);
+    // Half as many again as where each has a connection: they wait for their turn as well.
+    let requests = for_short_files(link, mean_size).saturating_mul(3) / 2;
     Sharing { connections: connections.max(DEFAULT_CHANNELS), requests }
 }
 

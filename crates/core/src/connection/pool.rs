@@ -297,7 +297,7 @@ impl OriginSet {
         let Established { protocol, sender, capacity, driver, rtt, handshake } = established;
         let telemetry = self.opener.telemetry();
         let id = telemetry.opened();
-        let connection = Rc::new(Connection::new(id, protocol, sender, capacity, rtt, room));
+        let connection = Rc::new(Connection::new(id, protocol, sender, capacity, room));
         self.spawn_driver(&connection, driver);
         self.state.borrow_mut().connections.push(connection);
         let origin = self.origin.clone();

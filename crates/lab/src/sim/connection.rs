@@ -87,8 +87,6 @@ pub(super) struct Connection {
     pub(super) pump_planned: bool,
     /// When its client began to open it.
     pub(super) begun: Timestamp,
-    /// When it could take the first request.
-    pub(super) open_since: Timestamp,
     pub(super) min_rtt: Duration,
     pub(super) told_rtt: Duration,
     pub(super) reads: u32,
@@ -124,7 +122,6 @@ impl Connection {
             paced_until: Timestamp::START,
             pump_planned: false,
             begun,
-            open_since: begun,
             min_rtt: rtt,
             told_rtt: rtt,
             reads: 0,

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use pelton_algos::connections;
 use pelton_algos::ranges::StreamId;
 use pelton_core::connection::Protocol;
 use pelton_core::engine::Event;
@@ -86,26 +85,19 @@ impl World {
         }
     }
 
-    /// The connection for the first waiter, as pelton-core's pool chooses it.
+    /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
+    /// share a connection only where no further one may be opened, and then evenly.
     fn pick(&self) -> Option<ConnectionIndex> {
         if self.pool.waiters.is_empty() {
             return None;
         }
-        let multiplexes = self.multiplexes();
-        let width = |connection: &Connection| {
-            let age = self.now.saturating_since(connection.open_since);
-            if multiplexes { connections::width(age, connection.min_rtt) } else { 1 }
-        };
-        let open = || self.pool.open.iter().map(|i| (*i, &self.connections[*i as usize]));
-        let busy: u32 = open().map(|(_, connection)| connection.outstanding).sum();
+        let existing = self.pool.existing();
+        let busy: u32 =
+            self.pool.open.iter().map(|i| self.connections[*i as usize].outstanding).sum();
         let requests = busy + self.pool.waiters.len() as u32;
-        let widths = open().map(|(_, it)| width(it)).sum::<u32>() + self.pool.opening;
-        let may_share = self.pool.existing() >= self.pool.limit;
-        let share = |connection: &Connection| match may_share {
-            true => connections::share(requests, width(connection), widths),
-            false => 1,
-        };
-        let capacity = match multiplexes {
+        let share =
+            if existing >= self.pool.limit { requests.div_ceil(existing.max(1)) } else { 1 };
+        let capacity = match self.multiplexes() {
             true => HTTP2_STREAMS,
             false if self.pool.in_order => self.pool.pipelined.max(1),
             false => 1,
@@ -113,12 +105,14 @@ impl World {
         let takes_another = |connection: &Connection| {
             !connection.retiring
                 && !connection.spoilt
-                && connection.outstanding < capacity.min(share(connection))
+                && connection.outstanding < capacity.min(share)
         };
-        let load = |it: &Connection| connections::load(it.outstanding, width(it));
-        open()
+        self.pool
+            .open
+            .iter()
+            .map(|index| (*index, &self.connections[*index as usize]))
             .filter(|(_, connection)| takes_another(connection))
-            .min_by_key(|(_, connection)| (load(connection), Reverse(connection.served)))
+            .min_by_key(|(_, connection)| (connection.outstanding, Reverse(connection.served)))
             .map(|(index, _)| index)
     }
 
@@ -128,9 +122,7 @@ impl World {
 
     /// A connection is ready for requests.
     pub(super) fn adopt(&mut self, index: ConnectionIndex) {
-        let connection = &mut self.connections[index as usize];
-        connection.phase = Phase::Open;
-        connection.open_since = self.now;
+        self.connections[index as usize].phase = Phase::Open;
         let (origin, protocol) = (self.name.clone(), self.origin.protocol);
         self.tell(Event::Connected { origin, protocol });
         self.pool.opening -= 1;

@@ -2,13 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
-use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 use http::Request;
-use pelton_algos::connections::{self, bears_another};
+use pelton_algos::connections::bears_another;
 use pelton_algos::units::Bytes;
-use tokio::time::Instant;
 
 use super::super::memory::Room;
 use super::super::open::{Sender, Sent};
@@ -32,10 +30,6 @@ pub(super) struct Connection {
     pub(super) awaited: Cell<u64>,
     /// It has brought an answer.
     pub(super) is_warm: Cell<bool>,
-    /// The round trip that opening it showed.
-    pub(super) rtt: Option<Duration>,
-    /// When it was given the first request.
-    pub(super) asked_since: Cell<Option<Instant>>,
     /// How many requests it was given so far.
     pub(super) served: Cell<u64>,
     /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
@@ -53,7 +47,6 @@ impl Connection {
         protocol: Protocol,
         sender: Sender,
         capacity: Rc<Cell<usize>>,
-        rtt: Option<Duration>,
         room: Room,
     ) -> Self {
         Self {
@@ -66,8 +59,6 @@ impl Connection {
             batch: RefCell::default(),
             awaited: Cell::default(),
             is_warm: Cell::default(),
-            rtt,
-            asked_since: Cell::default(),
             served: Cell::default(),
             retiring: Cell::default(),
             is_slow: Cell::default(),
@@ -109,14 +100,6 @@ impl Connection {
     pub(super) fn asked(&self) -> u32 {
         (self.outstanding.get() - self.proofs.get()) as u32
     }
-
-    /// How wide its window is, as far as that makes a difference: where requests share it.
-    pub(super) fn width(&self, now: Instant) -> u32 {
-        match (self.protocol, self.rtt, self.asked_since.get()) {
-            (Protocol::Http2, Some(rtt), Some(since)) => connections::width(now - since, rtt),
-            _ => 1,
-        }
-    }
 }
 
 /// The right to send one request over a connection. Dropping it gives the place free.
@@ -143,9 +126,6 @@ impl Lease {
         connection.proofs.set(connection.proofs.get() + usize::from(bytes.is_none()));
         connection.awaited.set(connection.awaited.get() + bytes.unwrap_or_default());
         connection.served.set(served + 1);
-        if served == 0 {
-            connection.asked_since.set(Some(Instant::now()));
-        }
         let is_behind = before > 0 && connection.protocol == Protocol::Http11;
         Self { connection, set, reused: served > 0, is_behind, bytes }
     }

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use pelton_algos::connections;
 use tokio::time::Instant;
 
 use super::{Connection, Waiter};
@@ -41,8 +40,8 @@ impl State {
     }
 
     /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
-    /// share a connection only where no further one may be opened, and then as evenly as windows are
-    /// wide: those that are still being opened get their part too.
+    /// share a connection only where no further one may be opened, and then evenly: those that are
+    /// still being opened get their part too.
     /// Over HTTP/1.1 a connection bears `pipelined`.
     pub(super) fn pick(&mut self, limit: usize, pipelined: u32) -> Option<Rc<Connection>> {
         self.waiters.retain(|waiter| !waiter.turn.is_closed());
@@ -55,21 +54,17 @@ impl State {
         // Those that crawl bear requests where there can be no others.
         let takes_slow = may_share && crawling == existing;
         let bearing = || self.connections.iter().filter(|it| takes_slow || !is_slow(it));
-        let now = Instant::now();
-        let (mut requests, mut widths) = (self.waiters.len() as u32, self.opening as u32);
-        for connection in bearing().filter(|connection| !connection.is_closed()) {
-            requests += connection.asked();
-            widths += connection.width(now);
-        }
-        let share = |connection: &Connection| match may_share {
-            true => connections::share(requests, connection.width(now), widths),
-            false => 1,
+        let asked = |connection: &Rc<Connection>| connection.asked();
+        let share = if may_share {
+            let requests = bearing().map(asked).sum::<u32>() as usize + self.waiters.len();
+            requests.div_ceil(if takes_slow { existing } else { existing - crawling }.max(1))
+        } else {
+            1
         };
-        let load = |it: &Connection| connections::load(it.asked(), it.width(now));
         bearing()
             .filter(|connection| connection.takes_another(pipelined, bytes))
-            .filter(|connection| connection.asked() < share(connection))
-            .min_by_key(|connection| (load(connection), Reverse(connection.served.get())))
+            .filter(|connection| (asked(connection) as usize) < share)
+            .min_by_key(|connection| (asked(connection), Reverse(connection.served.get())))
             .map(Rc::clone)
     }
 
