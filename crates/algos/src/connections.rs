@@ -49,7 +49,7 @@ pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
 const FASTER_THAN_ASSUMED: u32 = 2;
 
 /// Files of unknown size have so many times the bytes of the handshakes of connections that are opened for them.
-const FILES_TO_HANDSHAKES: u64 = 20;
+const FILES_TO_HANDSHAKES: u64 = 28;
 
 /// Connections that may be of use as soon as the first answers over a few of them have told how fast the link
 /// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall not take
