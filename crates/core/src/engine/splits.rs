@@ -11,7 +11,7 @@ use super::watch::Recent;
 
 /// A range that takes one stream this many round trips is worth being split: a connection may have
 /// to be opened for it.
-const WORTHWHILE_RTTS: u32 = 6;
+const WORTHWHILE_RTTS: u32 = 3;
 
 /// Below this a range is never split by itself: a new connection with TLS costs some 5 kB.
 const LEAST_SPLIT: Bytes = Bytes::kib(64);
@@ -54,7 +54,7 @@ impl Splits {
     /// How long `remaining` bytes keep a stream busy that has done as in `recent`, where half of them
     /// is worth a stream of its own.
     pub(super) fn gain(&self, now: Timestamp, recent: &Recent, remaining: u64) -> Option<Duration> {
-        let rate = recent.rate_so_far(now, self.rtt).unwrap_or(self.of_each);
+        let rate = recent.rate_lately(now, self.rtt).unwrap_or(self.of_each);
         (Bytes(remaining / 2) >= self.floor(rate)).then(|| Bytes(remaining) / rate)
     }
 

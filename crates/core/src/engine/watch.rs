@@ -22,6 +22,10 @@ const TELLING: Bytes = Bytes::kib(16);
 /// Over less than this a stream has no rate: bytes come in bursts.
 const LEAST_SAMPLE: Duration = Duration::from_millis(100);
 
+/// The rate of a stream is that over so many round trips, or up to twice as many: windows are halved and grow
+/// again, and what it did long ago says nothing of when it will be done.
+const SPAN_RTTS: u32 = 4;
+
 /// What a stream has brought lately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recent {
@@ -34,6 +38,10 @@ pub(super) struct Recent {
     watched_bytes: u64,
     head_at: Option<Timestamp>,
     bytes: u64,
+    /// How long a span is over which its rate is taken.
+    span: Duration,
+    /// When the present span and the one before began, and how many bytes had come by then.
+    spans: [(Timestamp, u64); 2],
     /// What it brought before it was watched has been told.
     has_told: bool,
 }
@@ -47,13 +55,19 @@ impl Recent {
             watched_bytes: 0,
             head_at: None,
             bytes: 0,
+            span: Duration::MAX,
+            spans: [(now, 0); 2],
             has_told: false,
         }
     }
 
     pub(super) fn on_head(&mut self, now: Timestamp, rtt: Duration) {
         self.note_sign(now);
-        self.head_at.get_or_insert(now);
+        if self.head_at.is_none() {
+            self.head_at = Some(now);
+            self.span = (rtt * SPAN_RTTS).max(LEAST_SAMPLE);
+            self.spans = [(now, self.bytes); 2];
+        }
         if self.watched_from.is_none() {
             self.watched_from = Some(now + look_interval(rtt));
         }
@@ -61,6 +75,9 @@ impl Recent {
 
     /// `bytes` came; `enough` of them show that the stream has not stalled.
     pub(super) fn on_data(&mut self, now: Timestamp, bytes: u64, enough: u64) {
+        if now.saturating_since(self.spans[0].0) >= self.span {
+            self.spans = [(now, self.bytes), self.spans[0]];
+        }
         self.bytes += bytes;
         self.quiet_bytes += bytes;
         if self.quiet_bytes >= enough {
@@ -71,10 +88,13 @@ impl Recent {
         }
     }
 
-    /// What it has brought since its head came, once that is long enough ago to be a rate.
-    pub(super) fn rate_so_far(&self, now: Timestamp, rtt: Duration) -> Option<BitRate> {
-        let since = now.saturating_since(self.head_at?);
-        (since >= (rtt * 2).max(LEAST_SAMPLE)).then(|| Bytes(self.bytes) / since)
+    /// What it has brought lately, once its head came long enough ago for a rate.
+    pub(super) fn rate_lately(&self, now: Timestamp, rtt: Duration) -> Option<BitRate> {
+        self.head_at?;
+        let (since, before) = self.spans[1];
+        let elapsed = now.saturating_since(since);
+        let bytes = Bytes(self.bytes - before);
+        (elapsed >= (rtt * 2).max(LEAST_SAMPLE)).then(|| bytes / elapsed)
     }
 
     /// What it brought before it was watched: once, and where that says something.
