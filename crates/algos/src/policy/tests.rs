@@ -124,7 +124,7 @@ fn files_come_before_range_streams_where_there_are_files() {
     let planned = Parameters { concurrency: 4, parallelism: 4, pipelining: 1 };
     let allocation = Allocation { classes: clusters[0].classes, parameters: planned };
     let preferring = |files: u64, most, whole| {
-        let clusters = [Cluster { files, ..clusters[0].clone() }];
+        let clusters = [Cluster { files, ..clusters[0] }];
         let mut decision = Decision::new(vec![allocation], "");
         decision.prefer_files(&clusters, most, whole);
         let Parameters { concurrency, parallelism, .. } = decision.allocations[0].parameters;
