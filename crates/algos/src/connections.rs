@@ -186,6 +186,18 @@ mod tests {
     }
 
     #[test]
+    fn handshakes_ahead_are_a_small_part_of_a_list() {
+        let on = |millis, files, handshake| {
+            ahead(&link(20.0, millis, Bytes::kib(64)), files, Bytes(handshake))
+        };
+        // 500 kB in flight, twice, and that twice: in flights of 14.5 kB.
+        assert_eq!(on(200, u32::MAX, 0), 140);
+        assert_eq!((on(200, 400, 3_200), on(200, 100, 3_200)), (64, 16));
+        assert_eq!(on(1, 10_000, 3_200), 2, "nothing is to be saved on a short path");
+        assert_eq!(on(200, 0, 3_200), 0);
+    }
+
+    #[test]
     fn a_new_connection_bears_what_comes_in_one_flight() {
         let bears = |asked, bytes, is_warm| bears_another(asked, 3, Bytes(bytes), is_warm);
         assert!(bears(0, u64::MAX, false), "somewhere it has to go");

@@ -62,10 +62,14 @@ fn events_tell_of_a_connections_life() {
             }
         });
         match &client.events.borrow()[..] {
-            [ConnectionEvent::Opened { origin, protocol, rtt, handshake, .. }] => {
+            [
+                ConnectionEvent::Reached { rtt: reached, .. },
+                ConnectionEvent::Opened { origin, protocol, rtt, handshake, .. },
+            ] => {
                 assert_eq!(origin.to_string(), server.url(""));
                 assert_eq!(*protocol, Protocol::Http11);
-                assert!(rtt.unwrap() < Duration::from_secs(1) && *handshake > Duration::ZERO);
+                assert!(*reached < Duration::from_secs(1) && *handshake > Duration::ZERO);
+                assert_eq!(*rtt, Some(*reached));
             }
             other => panic!("{other:?}"),
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::policy::{Eht, Hat, LowE};
+use url::Url;
 
 use super::super::*;
 use super::complete::{fixed, policies};
@@ -63,6 +64,31 @@ fn connections_bring_further_files_before_they_bring_parts_of_them() {
     world.assert_each_byte_once();
     let parts = world.fetches.iter().filter(|(_, fetch)| fetch.range.is_some()).count();
     assert!(parts <= 16, "{parts} requests for parts");
+}
+
+#[test]
+fn connections_are_opened_ahead_once_a_host_was_reached() {
+    let opened = |scheme: &str, files: usize, rtt, hint| {
+        let mut config = EngineConfig::default();
+        config.link.bandwidth_hint = hint;
+        let mut engine = Engine::new(config, Box::new(Hat));
+        let url = |n| Url::parse(&format!("{scheme}://host/{n}")).unwrap();
+        let spec = |n| FileSpec::from_url(url(n)).unwrap();
+        engine.handle(Timestamp::START, Event::Files((0..files).map(spec).collect()));
+        engine.handle(Timestamp::START, Event::ListEnded);
+        let actions = engine.handle(Timestamp::START + rtt, Event::Reached(rtt));
+        let told = actions.iter().find_map(|action| match action {
+            Action::Connections { open, .. } => Some(*open),
+            _ => None,
+        });
+        told.unwrap_or(16)
+    };
+    let far = Duration::from_millis(200);
+    assert_eq!(opened("http", 100, far, None), 64);
+    assert_eq!(opened("https", 400, far, None), 64);
+    assert_eq!(opened("https", 100, far, None), 16, "a fifth of them would be handshakes");
+    assert_eq!(opened("https", 400, Duration::from_millis(1), None), 16);
+    assert_eq!(opened("https", 400, far, Some(BitRate::from_mbps(20.0))), 16);
 }
 
 #[test]
