@@ -205,6 +205,8 @@ impl Engine {
         let known_sizes = self.sizes.knows_any()
             && self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
         let files: Vec<u32> = (0..self.origins.len()).map(|index| self.files_of(index)).collect();
+        let all: u32 = files.iter().sum();
+        let mut left = total;
         let in_use = files.iter().filter(|files| **files > 0).count() as u32;
         for (index, files) in files.into_iter().enumerate() {
             let state = &mut self.origins[index];
@@ -216,15 +218,21 @@ impl Engine {
                 total
             };
             let limit = state.budget.capacity().min(room);
+            // Origins have parts of what all have together.
+            let part = |of_all: u32| {
+                (u64::from(of_all) * u64::from(files)).div_ceil(u64::from(all.max(1))) as u32
+            };
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
-            let streams = if known_sizes && files <= lanes { planned } else { lanes.min(files) };
-            let streams = streams.max(ahead.min(files));
+            let are_sure = known_sizes && files <= lanes;
+            let sure = if are_sure { part(planned) } else { part(lanes).min(files) };
+            let streams = sure.max(part(ahead).min(files));
             let streams = match self.spread.probes() {
                 true if state.multiplexes => limit,
                 true => state.opened.saturating_add(1),
                 false => streams,
             };
-            let open = if files == 0 { 0 } else { streams.min(limit) };
+            let open = if files == 0 { 0 } else { streams.min(limit).min(left) };
+            left -= open;
             let may_pipeline =
                 grows && !state.multiplexes && state.pipelines != Some(false) && files > limit;
             let pipelined = match self.room.pipelined {

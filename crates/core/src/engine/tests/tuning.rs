@@ -68,27 +68,32 @@ fn connections_bring_further_files_before_they_bring_parts_of_them() {
 
 #[test]
 fn connections_are_opened_ahead_once_a_host_was_reached() {
-    let opened = |scheme: &str, files: usize, rtt, hint| {
+    let opened_of = |scheme: &str, hosts: usize, files: usize, rtt, hint| {
         let mut config = EngineConfig::default();
         config.link.bandwidth_hint = hint;
         let mut engine = Engine::new(config, Box::new(Hat));
-        let url = |n| Url::parse(&format!("{scheme}://host/{n}")).unwrap();
+        let url = |n| Url::parse(&format!("{scheme}://host{}/{n}", n % hosts)).unwrap();
         let spec = |n| FileSpec::from_url(url(n)).unwrap();
-        engine.handle(Timestamp::START, Event::Files((0..files).map(spec).collect()));
-        engine.handle(Timestamp::START, Event::ListEnded);
-        let actions = engine.handle(Timestamp::START + rtt, Event::Reached(rtt));
-        let told = actions.iter().find_map(|action| match action {
-            Action::Connections { open, .. } => Some(*open),
-            _ => None,
-        });
-        told.unwrap_or(16)
+        let files = Event::Files((0..files).map(spec).collect());
+        let mut actions = engine.handle(Timestamp::START, files);
+        actions.extend(engine.handle(Timestamp::START, Event::ListEnded));
+        actions.extend(engine.handle(Timestamp::START + rtt, Event::Reached(rtt)));
+        let mut opened = std::collections::BTreeMap::new();
+        for action in actions {
+            if let Action::Connections { origin, open, .. } = action {
+                opened.insert(origin.to_string(), open);
+            }
+        }
+        opened.values().sum::<u32>()
     };
+    let opened = |scheme, files, rtt, hint| opened_of(scheme, 1, files, rtt, hint);
     let far = Duration::from_millis(200);
     assert_eq!(opened("http", 100, far, None), 64);
     assert_eq!(opened("https", 400, far, None), 64);
     assert_eq!(opened("https", 100, far, None), 16, "a fifth of them would be handshakes");
     assert_eq!(opened("https", 400, Duration::from_millis(1), None), 16);
     assert_eq!(opened("https", 400, far, Some(BitRate::from_mbps(20.0))), 16);
+    assert_eq!(opened_of("https", 20, 400, far, None), 80);
 }
 
 #[test]
