@@ -54,9 +54,9 @@ const FILES_TO_HANDSHAKES: u64 = 28;
 /// Connections that may be of use as soon as the first answers over a few of them have told how fast the link
 /// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall not take
 /// long over a link that proves slow.
-pub fn ahead(link: &LinkEstimate, files: u32, handshake: Bytes) -> u32 {
+pub fn ahead(link: &LinkEstimate, files: u64, handshake: Bytes) -> u32 {
     let useful = flights(link, FIRST_FLIGHT).saturating_mul(FASTER_THAN_ASSUMED);
-    let bytes = u64::from(files) * FIRST_FLIGHT.0;
+    let bytes = files.saturating_mul(FIRST_FLIGHT.0);
     let cheap = bytes.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
     useful.min(u32::try_from(cheap).unwrap_or(u32::MAX))
 }
@@ -191,7 +191,7 @@ mod tests {
             ahead(&link(20.0, millis, Bytes::kib(64)), files, Bytes(handshake))
         };
         // 500 kB in flight, twice, and that twice: in flights of 14.5 kB.
-        assert_eq!(on(200, u32::MAX, 0), 140);
+        assert_eq!(on(200, u64::MAX, 0), 140);
         assert_eq!((on(200, 400, 3_200), on(200, 100, 3_200)), (64, 16));
         assert_eq!(on(1, 10_000, 3_200), 2, "nothing is to be saved on a short path");
         assert_eq!(on(200, 0, 3_200), 0);

@@ -35,7 +35,8 @@ impl Default for Room {
 impl Engine {
     /// A host was reached: how long the path is is known.
     pub(super) fn on_reached(&mut self, now: Timestamp, rtt: Duration) {
-        self.redecide |= !std::mem::replace(&mut self.has_reached, true);
+        self.redecide |= self.link.measured_rtt().is_none();
+        self.link.on_rtt(now, rtt);
         self.redecide |= self.spread.on_handshake(now, rtt);
         let least = self.link.estimate().rtt;
         if self.growth.on_handshake(now, rtt, least, self.goodput) {
@@ -101,7 +102,7 @@ impl Engine {
         let shared = if self.link.was_full() {
             connections::with_room(&link)
         } else {
-            sharing.connections.max(self.opened_ahead())
+            sharing.connections.max(self.opened_ahead(files))
         };
         let pipelined =
             seen.map_or(0, |bandwidth| connections::for_pipelined_files(&on(bandwidth), mean_size));
@@ -172,17 +173,16 @@ impl Engine {
         })
     }
 
-    /// Connections that are opened while the first answers are on their way. Those tell how many more
-    /// requests the path takes: then they need not wait for a round trip.
-    fn opened_ahead(&self) -> u32 {
-        let is_finding_out = self.has_reached
+    /// Connections that are opened for so many `files` while the first answers are on their way. Those tell
+    /// how many more requests the path takes: then they need not wait for a round trip.
+    fn opened_ahead(&self, files: u64) -> u32 {
+        let is_finding_out = self.link.measured_rtt().is_some()
             && self.link.seen_bandwidth().is_none()
             && self.policy.allows_growth()
             && !self.link.rests_on_hint();
         if !is_finding_out {
             return 0;
         }
-        let files = (0..self.origins.len()).map(|index| self.files_of(index)).sum();
         connections::ahead(&self.link.estimate(), files, self.handshake())
     }
 
@@ -199,13 +199,13 @@ impl Engine {
         let total = self.config.limits.max_connections.min(self.descriptors.capacity());
         let planned = decision.connections();
         let lanes: u32 = decision.channels();
-        let ahead = self.opened_ahead();
         // A limit on the rate leaves no round trip to be saved.
         let grows = self.policy.allows_growth() && self.max_rate().is_none();
         let known_sizes = self.sizes.knows_any()
             && self.active.iter().all(|id| !self.files[id.index()].size_is_guessed());
         let files: Vec<u32> = (0..self.origins.len()).map(|index| self.files_of(index)).collect();
-        let all: u32 = files.iter().sum();
+        let all: u64 = files.iter().map(|files| u64::from(*files)).sum();
+        let ahead = self.opened_ahead(all);
         let mut left = total;
         let in_use = files.iter().filter(|files| **files > 0).count() as u32;
         for (index, files) in files.into_iter().enumerate() {
@@ -219,9 +219,8 @@ impl Engine {
             };
             let limit = state.budget.capacity().min(room);
             // Origins have parts of what all have together.
-            let part = |of_all: u32| {
-                (u64::from(of_all) * u64::from(files)).div_ceil(u64::from(all.max(1))) as u32
-            };
+            let part =
+                |of_all: u32| (u64::from(of_all) * u64::from(files)).div_ceil(all.max(1)) as u32;
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
             let are_sure = known_sizes && files <= lanes;
             let sure = if are_sure { part(planned) } else { part(lanes).min(files) };

@@ -184,8 +184,6 @@ pub struct Engine {
     finishing: u32,
     totals: Totals,
     list_ended: bool,
-    /// How long the path is was seen.
-    has_reached: bool,
     paused: bool,
     /// The disk was full lately.
     full: Option<Full>,
@@ -247,7 +245,6 @@ impl Engine {
             finishing: 0,
             totals: Totals::default(),
             list_ended: false,
-            has_reached: false,
             paused: false,
             full: None,
             descriptors: OriginBudget::new(u32::MAX),
@@ -288,10 +285,7 @@ impl Engine {
             Event::Finished { file, result } => self.on_finished(file, result),
             Event::Damaged { file, ranges, failure } => self.on_damaged(file, &ranges, failure),
             Event::Rtt(rtt) => self.link.on_rtt(now, rtt),
-            Event::Reached(rtt) => {
-                self.link.on_rtt(now, rtt);
-                self.on_reached(now, rtt);
-            }
+            Event::Reached(rtt) => self.on_reached(now, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
             Event::Pace(rate) => self.on_pace(now, rate),
             Event::Pipelines { origin, does } => self.on_pipelines(now, &origin, does),
