@@ -130,9 +130,11 @@ impl Engine {
             return;
         }
         let files: Vec<FileId> = self.active.iter().copied().collect();
+        let most = self.streams_of_lanes(allocations);
         for file in &files {
             let wanted = parallelism(self.files[file.index()].class);
             while (self.files[file.index()].ranges.streams() as u32) < wanted
+                && self.streams.len() < most as usize
                 && self.room_to_split(now, self.files[file.index()].origin)
                 && self.start_stream(now, *file, wanted)
             {}
@@ -147,6 +149,14 @@ impl Engine {
                 return;
             }
         }
+    }
+
+    /// Streams where each lane has its files. There may be more files in transfer, from when there were more
+    /// lanes: they get no further streams.
+    fn streams_of_lanes(&self, allocations: &[Allocation]) -> u32 {
+        let of_lane = |a: &Allocation| a.parameters.parallelism.max(a.parameters.pipelining);
+        let streams = |(a, lanes): (&Allocation, &u32)| lanes.saturating_mul(of_lane(a));
+        allocations.iter().zip(&self.lanes).map(streams).fold(0, u32::saturating_add)
     }
 
     /// Streams of the files in transfer as their clusters plan them.

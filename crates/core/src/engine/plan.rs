@@ -270,24 +270,21 @@ impl Engine {
     }
 
     /// Whether further files may come over connections that are planned as range streams. The formulas are
-    /// kept to where the link was told, and over shared connections a large file would wait behind them.
+    /// kept to where the link was told. Over shared connections a large file would wait behind them, but what
+    /// is left of a range that was cut is more there than what waiting costs a thrifty policy.
     fn may_prefer_files(&self) -> bool {
-        self.has_connections_of_its_own() && self.policy.prefers_files()
+        let are_separate = self.origins.iter().all(|origin| !origin.multiplexes);
+        let may_wait = are_separate || self.policy.is_thrifty();
+        may_wait && self.policy.prefers_files() && !self.link.rests_on_hint()
     }
 
     /// Whether few lanes are enough at first. Until sizes are known files may be short, and over a long path
     /// each lane too few costs round trips.
     fn is_thrifty(&self) -> bool {
         self.policy.is_thrifty()
-            && self.has_connections_of_its_own()
             && self.sizes.knows_any()
+            && !self.link.rests_on_hint()
             && self.link.estimate().rtt < LONG_PATH
-    }
-
-    /// Whether a lane is a connection, and how many of them there are to be is not what a hint says.
-    fn has_connections_of_its_own(&self) -> bool {
-        let are_separate = self.origins.iter().all(|origin| !origin.multiplexes);
-        are_separate && !self.link.rests_on_hint()
     }
 
     /// What opening a connection brings: TLS, where it is spoken at all.
