@@ -21,6 +21,10 @@ const MULTIPLEXED: u32 = 16;
 /// A stream whose window was measured below this has met losses.
 const LOSSLESS_WINDOW: Bytes = Bytes::kib(64);
 
+/// What a connection surely may have in flight: Linux gives a sender's socket 4 MiB at most, and others
+/// less.
+const WIDEST_WINDOW: Bytes = Bytes::mib(1);
+
 /// A file of up to four initial windows (RFC 6928 section 2) takes two round trips: connections end
 /// before they overfill anything, and each of them saves a wait.
 pub const FEW_ROUND_TRIPS: Bytes = Bytes(4 * 10 * 1448);
@@ -132,12 +136,13 @@ pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) 
 }
 
 /// Connections over which files larger than [`FEW_ROUND_TRIPS`] are multiplexed: more where losses
-/// keep windows small.
+/// keep windows small, or hosts do.
 pub fn multiplexed(link: &LinkEstimate) -> u32 {
-    if link.stream_window >= LOSSLESS_WINDOW {
-        return MULTIPLEXED;
-    }
-    let windows = link.bdp().div_ceil(link.stream_window).saturating_mul(2);
+    let windows = if link.stream_window >= LOSSLESS_WINDOW {
+        link.bdp().div_ceil(WIDEST_WINDOW)
+    } else {
+        link.bdp().div_ceil(link.stream_window).saturating_mul(2)
+    };
     u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(MULTIPLEXED)
 }
 

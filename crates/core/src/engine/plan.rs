@@ -256,12 +256,7 @@ impl Engine {
             energy_model: &*self.energy_model.0,
         };
         let mut decision = self.policy.decide(now, &observation);
-        if sizes_are_known && self.may_prefer_files() {
-            let is_thrifty = self.is_thrifty();
-            let most = if is_thrifty { decision.max_channels } else { u32::MAX };
-            let most = most.min(observation.limits.max_files);
-            decision.prefer_files(&clusters, most, is_thrifty);
-        }
+        self.put_files_first(&mut decision, &clusters, &observation.limits);
         self.decided_for = Some(link);
         self.refill = true;
         self.lanes = self.widened_lanes(&decision, &clusters);
@@ -269,13 +264,23 @@ impl Engine {
         self.announce_connections();
     }
 
-    /// Whether further files may come over connections that are planned as range streams. The formulas are
-    /// kept to where the link was told. Over shared connections a large file would wait behind them, but what
-    /// is left of a range that was cut is more there than what waiting costs a thrifty policy.
-    fn may_prefer_files(&self) -> bool {
-        let are_separate = self.origins.iter().all(|origin| !origin.multiplexes);
-        let may_wait = are_separate || self.policy.is_thrifty();
-        may_wait && self.policy.prefers_files() && !self.link.rests_on_hint()
+    /// Connections that are planned as range streams bring further files instead, where there are enough. The
+    /// formulas are kept to where the link was told.
+    fn put_files_first(&self, decision: &mut Decision, clusters: &[Cluster], limits: &Limits) {
+        let may = self.policy.prefers_files() && self.sizes.knows_any();
+        if !may || self.link.rests_on_hint() {
+            return;
+        }
+        let is_thrifty = self.is_thrifty();
+        // A large file would wait behind further ones over shared connections, where each cut leaves
+        // what the server has written on its way.
+        let shares = self.origins.iter().any(|origin| origin.multiplexes);
+        let most = match (shares, is_thrifty) {
+            (true, _) => decision.channels(),
+            (false, true) => decision.max_channels,
+            (false, false) => u32::MAX,
+        };
+        decision.prefer_files(clusters, most.min(limits.max_files), shares || is_thrifty);
     }
 
     /// Whether few lanes are enough at first. Until sizes are known files may be short, and over a long path
