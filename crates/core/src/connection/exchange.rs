@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{HOST, PROXY_AUTHORIZATION, RANGE};
-use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use pelton_algos::connections::LONGEST_AHEAD;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
@@ -51,7 +51,8 @@ impl Asked<'_> {
 
 /// Sends one request; `over` is told over which connection. A server may close a connection that
 /// served before just as it is used again (RFC 9112, section 9.5): such a request is sent once more, and
-/// so is one that the server has not begun with, or wants to have over HTTP/1.1.
+/// so is one that the server has not begun with, or wants to have over HTTP/1.1, or that another connection
+/// answers sooner.
 pub(super) async fn exchange(
     set: &Rc<OriginSet>,
     choice: ProtocolChoice,
@@ -60,17 +61,36 @@ pub(super) async fn exchange(
     scratch: Scratch,
 ) -> Result<GetResponse> {
     let mut is_repeated = false;
+    let mut elsewhere = None;
     let mut may_follow = asked.is_provable();
     loop {
-        let lease = set.acquire(may_follow, asked.expected).await?;
+        let lease = match elsewhere.take() {
+            Some(lease) => lease,
+            None => set.acquire(may_follow, asked.expected).await?,
+        };
         over(lease.id());
         let began = Instant::now();
         let answer = lease.send(message(set, &asked, asked.method, lease.protocol())?);
         let check = if may_follow { check(set, &lease, &asked)? } else { None };
-        let error = match answer.await {
+        let answer = tokio::select! {
+            biased;
+            answer = answer => answer,
+            idle = set.idle_elsewhere(&lease) => {
+                tracing::debug!(url = %shown(&asked.url), "asking over another connection");
+                elsewhere = Some(idle);
+                may_follow = false;
+                continue;
+            }
+        };
+        let error = match answer {
             Ok((head, body)) => {
-                set.has_answered.set(true);
                 let (took, origin) = (began.elapsed(), set.origin().clone());
+                set.note_answer(took);
+                if is_overload(head.status()) {
+                    set.refuses(lease.id());
+                } else {
+                    lease.note_answer();
+                }
                 let facts = Facts::of(head.status(), head.headers());
                 if may_follow && lease.protocol() == Protocol::Http11 && !lease.is_behind {
                     set.note_first(&facts);
@@ -104,7 +124,7 @@ pub(super) async fn exchange(
             set.note_unanswered(!failure::had_no_turn(&error));
         } else if is_repeated || !(lease.reused || is_unprocessed) {
             let error = failure::no_response(&asked.url, error, choice);
-            let is_first = set.origin().scheme == Scheme::Http && !set.has_answered.get();
+            let is_first = set.origin().scheme == Scheme::Http && set.answer_time.get().is_none();
             return Err(if is_first { failure::perhaps_tls(error) } else { error });
         } else {
             is_repeated = true;
@@ -115,6 +135,11 @@ pub(super) async fn exchange(
         }
         tracing::debug!(%error, origin = %set.origin(), "sending again");
     }
+}
+
+/// Another connection may be served by another server.
+fn is_overload(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// A request whose answer is compared with that to one for its head behind it.

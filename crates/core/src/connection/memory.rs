@@ -57,14 +57,19 @@ impl Memory {
             if set.has_connections() {
                 return None;
             }
-            let others: Vec<_> = self.0.sets.borrow().iter().filter_map(Weak::upgrade).collect();
-            let others = others.iter().filter(|other| !std::ptr::eq(&raw const ***other, set));
-            others.for_each(|other| other.close_idle());
+            self.close_idle_of_others(set);
             let room = self.take();
             self.0.is_wanted.set(room.is_none());
             room
         })?;
         Some(room)
+    }
+
+    /// Connections of other origins than that of `set` close where they serve no request.
+    pub(super) fn close_idle_of_others(&self, set: &OriginSet) {
+        let others: Vec<_> = self.0.sets.borrow().iter().filter_map(Weak::upgrade).collect();
+        let others = others.iter().filter(|other| !std::ptr::eq(&raw const ***other, set));
+        others.for_each(|other| other.close_idle());
     }
 
     fn take(&self) -> Option<Room> {

@@ -2,6 +2,7 @@
 
 pub(super) mod batch;
 mod connection;
+mod elsewhere;
 pub(super) mod order;
 mod state;
 
@@ -59,8 +60,8 @@ pub(super) struct OriginSet {
     route: Route,
     opener: Rc<Opener>,
     limit: Cell<usize>,
-    /// It has answered a request.
-    pub(super) has_answered: Cell<bool>,
+    /// What its answers take, the later ones counting more. `None` before the first.
+    pub(super) answer_time: Cell<Option<Duration>>,
     /// The origin does not take over HTTP/2 what it is asked for.
     wants_http1: Cell<bool>,
     order: Order,
@@ -73,11 +74,11 @@ impl OriginSet {
     pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
         let route = opener.route(&origin);
         let state = RefCell::default();
-        let (limit, has_answered, wants_http1) =
+        let (limit, answer_time, wants_http1) =
             (Cell::new(limit), Cell::default(), Cell::default());
         let (order, missed) = (Order::default(), Missed::default());
         let set =
-            Self { origin, route, opener, limit, has_answered, wants_http1, order, missed, state };
+            Self { origin, route, opener, limit, answer_time, wants_http1, order, missed, state };
         let set = Rc::new(set);
         set.opener.memory().join(&set);
         set
@@ -349,6 +350,10 @@ impl OriginSet {
         }
         let waiters = std::mem::take(&mut state.waiters);
         drop(state);
+        // A proxy may have no place for it while those of others idle.
+        if !matches!(self.route, Route::Direct) {
+            self.opener.memory().close_idle_of_others(self);
+        }
         for waiter in waiters {
             let copy = Error::new(error.kind(), error.message());
             // A waiter that is gone needs no error.

@@ -28,8 +28,10 @@ pub(super) struct Connection {
     batch: RefCell<Rc<Batch>>,
     /// Bytes that the answers to all of them are expected to have.
     pub(super) awaited: Cell<u64>,
-    /// It has brought an answer.
+    /// A request over it is over.
     pub(super) is_warm: Cell<bool>,
+    /// It has brought an answer that is none of an overloaded server.
+    pub(in crate::connection) has_answered: Cell<bool>,
     /// How many requests it was given so far.
     pub(super) served: Cell<u64>,
     /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
@@ -59,6 +61,7 @@ impl Connection {
             batch: RefCell::default(),
             awaited: Cell::default(),
             is_warm: Cell::default(),
+            has_answered: Cell::default(),
             served: Cell::default(),
             retiring: Cell::default(),
             is_slow: Cell::default(),
@@ -136,6 +139,11 @@ impl Lease {
 
     pub(in crate::connection) fn protocol(&self) -> Protocol {
         self.connection.protocol
+    }
+
+    /// The server has answered over it as it should.
+    pub(in crate::connection) fn note_answer(&self) {
+        self.connection.has_answered.set(true);
     }
 
     /// Sends a request behind that of this lease, for one who reads both answers one after the other.

@@ -2,6 +2,7 @@
 
 mod buffers;
 mod credentials;
+mod elsewhere;
 mod exchange;
 mod further;
 mod http2;

@@ -163,6 +163,35 @@ fn socks_carries_everything() {
 }
 
 #[test]
+fn a_proxy_with_one_place_gets_it_back_when_it_is_wanted() {
+    run(async {
+        let server = Server::plain(text).await;
+        let (target, is_taken) = (server.address, Rc::new(Cell::new(false)));
+        let proxy = Proxy::start("socks5h", move |stream, asked| {
+            let is_taken = Rc::clone(&is_taken);
+            async move {
+                if !is_taken.replace(true) {
+                    serve_socks(stream, asked, target).await;
+                    is_taken.set(false);
+                }
+            }
+        })
+        .await;
+        let client = proxy.client(HttpConfig::default());
+        assert_eq!(client.text("http://a.test/x").await, "/x");
+        // The place of a.test is given up for it.
+        assert!(client.get("http://b.test/y").await.is_err());
+        let mut response = loop {
+            match client.get("http://b.test/y").await {
+                Ok(response) => break response,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        assert_eq!(read(&mut response).await.unwrap(), "/y");
+    });
+}
+
+#[test]
 fn a_proxy_that_is_not_there_is_named() {
     run(async {
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();

@@ -35,6 +35,10 @@ impl Seen {
     }
 }
 
+/// Over which of the server's connections a request came: one of its extensions.
+#[derive(Clone, Copy)]
+pub(super) struct Over(pub(super) usize);
+
 /// A server that counts its connections and keeps what it saw.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
@@ -100,7 +104,8 @@ async fn serve(
     seen: Rc<RefCell<Vec<Seen>>>,
     handler: Rc<Handler>,
 ) {
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Over(connection));
         seen.borrow_mut().push(Seen {
             path: request.uri().to_string(),
             version: request.version(),
