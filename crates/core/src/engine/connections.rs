@@ -168,7 +168,8 @@ impl Engine {
         let room = if are_short { self.room.separate } else { self.room.shared };
         self.origins.iter().any(|origin| {
             let most = origin.budget.capacity().min(total);
-            let may_probe = !are_short || origin.opened < most;
+            // Who has fewer requests than connections needs none more.
+            let may_probe = if are_short { origin.opened < most } else { origin.streams >= room };
             origin.multiplexes != are_short && may_probe && room.saturating_mul(2) <= most
         })
     }
@@ -183,7 +184,8 @@ impl Engine {
         if !is_finding_out {
             return 0;
         }
-        connections::ahead(&self.link.estimate(), files, self.handshake())
+        let most = self.config.limits.max_files.unwrap_or(u32::MAX);
+        connections::ahead(&self.link.estimate(), files, self.handshake()).min(most)
     }
 
     /// Files of an origin that wait or are in transfer.
@@ -226,7 +228,8 @@ impl Engine {
             let sure = if are_sure { part(planned) } else { part(lanes).min(files) };
             let streams = sure.max(part(ahead).min(files));
             let streams = match self.spread.probes() {
-                true if state.multiplexes => limit,
+                true if state.multiplexes && state.streams + 1 >= limit => limit,
+                true if state.multiplexes => streams,
                 true => state.opened.saturating_add(1),
                 false => streams,
             };

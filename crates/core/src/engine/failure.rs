@@ -10,6 +10,11 @@ use crate::ErrorKind;
 /// An overloaded server is asked more patiently than a failing one, and so is one that was there.
 const OVERLOAD_PATIENCE: u32 = 4;
 
+/// So many attempts where one of `attempts` is asked for patiently. Who wants one gets one.
+const fn patiently(attempts: u32) -> u32 {
+    if attempts == 1 { 1 } else { attempts.saturating_mul(OVERLOAD_PATIENCE) }
+}
+
 /// The pauses of an origin that refuses whatever it is asked grow up to the one after so many failures:
 /// what comes once a second is a burden to nobody, and finds out soon that it is over.
 const ORIGIN_DOUBLINGS: u32 = 3;
@@ -27,7 +32,7 @@ impl Engine {
         let unreachable = !has_head
             && matches!(failure.kind, ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout);
         if unreachable {
-            self.note_unreachable(now, origin, failure.kind);
+            self.note_unreachable(now, &stream, failure.kind);
         }
         if unreachable || failure.kind.is_overload() {
             self.growth.on_refusal(now);
@@ -57,7 +62,7 @@ impl Engine {
             entry.setbacks += 1;
         }
         let patience = match failure.kind {
-            ErrorKind::Overloaded => retry.attempts.saturating_mul(OVERLOAD_PATIENCE),
+            ErrorKind::Overloaded => patiently(retry.attempts),
             _ => retry.attempts,
         };
         let asks_too_much =
@@ -132,16 +137,17 @@ impl Engine {
         }
     }
 
-    /// A host that can't be reached is left alone for a while, longer each time. Connections that
-    /// fail meanwhile were under way together and count once; but each that was waited for without
-    /// an answer has waited long.
-    fn note_unreachable(&mut self, now: Timestamp, origin: OriginId, kind: ErrorKind) {
+    /// A host that can't be reached is left alone for a while, longer each time; who has waited for an answer
+    /// has waited long enough. Requests that were under way together count once.
+    fn note_unreachable(&mut self, now: Timestamp, stream: &Stream, kind: ErrorKind) {
         let retry = self.config.retry;
-        let state = &mut self.origins[origin.0 as usize];
-        if kind == ErrorKind::Timeout {
-            state.connect_failures += 1;
-        } else if state.budget.allowed(now) > 0 {
-            state.connect_failures += 1;
+        let state = &mut self.origins[stream.origin.0 as usize];
+        if state.failed_at.is_some_and(|at| stream.began < at) {
+            return;
+        }
+        state.failed_at = Some(now);
+        state.connect_failures += 1;
+        if kind != ErrorKind::Timeout {
             let pause = retry.delay(state.connect_failures, &mut self.jitter);
             state.budget.leave_alone(now + pause);
         }
@@ -154,13 +160,13 @@ impl Engine {
         match kind {
             ErrorKind::Tls => !state.ever_answered,
             ErrorKind::Overloaded => {
-                let patience = attempts.saturating_mul(OVERLOAD_PATIENCE);
+                let patience = patiently(attempts);
                 state.budget.vain_requests() >= patience
                     && state.budget.vain_for(now) >= retry.longest_delay.saturating_mul(patience)
             }
             // It was there: a network that changed or a server that restarts may come back.
             ErrorKind::Connect | ErrorKind::Resolve if state.ever_answered => {
-                state.connect_failures >= attempts.saturating_mul(OVERLOAD_PATIENCE)
+                state.connect_failures >= patiently(attempts)
             }
             ErrorKind::Timeout if state.ever_answered => false,
             _ => state.connect_failures >= attempts,

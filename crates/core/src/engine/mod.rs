@@ -101,6 +101,10 @@ struct OriginState {
     ever_answered: bool,
     /// Failures to connect since the origin last answered.
     connect_failures: u32,
+    /// When the last one of them was counted.
+    failed_at: Option<Timestamp>,
+    /// When anything came last.
+    came_at: Timestamp,
     /// Most connections that it was asked to have open.
     opened: u32,
     /// What the driver was last told: the limit, the connections to open early and what each bears.
@@ -400,6 +404,8 @@ impl Engine {
             pipelines: None,
             ever_answered: false,
             connect_failures: 0,
+            failed_at: None,
+            came_at: Timestamp::START,
             opened: 0,
             told: None,
         });

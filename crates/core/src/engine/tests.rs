@@ -9,6 +9,7 @@ mod faults;
 mod host;
 mod learnt;
 mod mirrors;
+mod patience;
 mod pipelining;
 mod random;
 mod rates;

@@ -161,7 +161,9 @@ impl Engine {
         let Some(Stream { origin, .. }) = self.streams.get(&stream) else { return };
         let origin = *origin;
         let enough = self.enough(origin);
-        self.origin(origin).came += bytes;
+        let state = self.origin(origin);
+        state.came += bytes;
+        state.came_at = now;
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.recent.on_data(now, bytes, enough);
         let (file, attempt) = (known.file, known.attempt);

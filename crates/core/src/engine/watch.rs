@@ -26,6 +26,9 @@ const LEAST_SAMPLE: Duration = Duration::from_millis(100);
 /// again, and what it did long ago says nothing of when it will be done.
 const SPAN_RTTS: u32 = 4;
 
+/// Who waits for its turn does so for no more than so many stall time-outs.
+const LONGEST_TURN: u32 = 4;
+
 /// What a stream has brought lately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recent {
@@ -138,16 +141,12 @@ impl Engine {
 
     /// Streams that brought nothing for too long, or next to nothing, have failed.
     pub(super) fn drop_stalled(&mut self, now: Timestamp) {
-        let limit = self.config.stall_timeout;
         if self.stall_check.is_none_or(|at| now < at) {
             return;
         }
-        let stalled: Vec<(StreamId, Stream)> = self
-            .streams
-            .iter()
-            .filter(|(_, s)| now.saturating_since(s.recent.quiet_since) >= limit)
-            .map(|(id, s)| (*id, *s))
-            .collect();
+        let is_due = |stream: &&Stream| now >= self.stalls_at(stream);
+        let stalled: Vec<(StreamId, Stream)> =
+            self.streams.iter().filter(|(_, s)| is_due(s)).map(|(id, s)| (*id, *s)).collect();
         for (id, stream) in stalled {
             // The failure of another one may have ended its file.
             if !self.streams.contains_key(&id) {
@@ -161,10 +160,22 @@ impl Engine {
                 0 => "nothing arrived".to_owned(),
                 bytes => format!("only {bytes} bytes arrived"),
             };
-            let message = format!("{url}: {what} for {} s", limit.as_secs_f64());
+            let waited = now.saturating_since(stream.recent.quiet_since).as_secs_f64();
+            let waited = (waited * 10.0).round() / 10.0;
+            let message = format!("{url}: {what} for {waited} s");
             self.on_failure(now, stream, Failure::new(ErrorKind::Timeout, message));
         }
-        self.stall_check = self.streams.values().map(|s| s.recent.quiet_since + limit).min();
+        self.stall_check = self.streams.values().map(|stream| self.stalls_at(stream)).min();
+    }
+
+    /// When `stream` has stalled, if it brings nothing until then. Where requests share connections, it may have to
+    /// wait for its turn as long as others bring something.
+    fn stalls_at(&self, stream: &Stream) -> Timestamp {
+        let (limit, quiet_since) = (self.config.stall_timeout, stream.recent.quiet_since);
+        let state = &self.origins[stream.origin.0 as usize];
+        let shares = state.multiplexes || state.pipelines == Some(true);
+        let others_came = if shares { state.came_at } else { quiet_since };
+        (others_came.max(quiet_since) + limit).min(quiet_since + limit * LONGEST_TURN)
     }
 
     /// Compares the streams of each origin with each other, and with fewer of them before.

@@ -40,6 +40,8 @@ pub(super) struct Host {
     pub(super) refuses: bool,
     /// Accepts requests and never says anything more, not even in bodies under way.
     pub(super) silent: bool,
+    /// Sends one body after the other.
+    pub(super) in_turn: bool,
     /// Says that it takes ranges.
     pub(super) ranges: bool,
     /// Answers ranges with 500.
@@ -78,6 +80,7 @@ impl Default for Host {
             protocol: Protocol::Http11,
             refuses: false,
             silent: false,
+            in_turn: false,
             ranges: true,
             fails_ranges: false,
             ignores_ranges: false,

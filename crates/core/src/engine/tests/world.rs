@@ -628,6 +628,7 @@ impl World {
             .live
             .iter()
             .filter(|(_, live)| live.streaming && !self.hosts[&live.host].silent)
+            .filter(|(id, live)| !self.hosts[&live.host].in_turn || self.has_turn(**id, live))
             .map(|(id, _)| *id)
             .collect();
         self.next_tick = self.live.values().any(|l| l.streaming).then(|| self.now + TICK);
@@ -643,12 +644,18 @@ impl World {
         }
     }
 
+    /// Whether no other body of its host comes before that of `stream`.
+    fn has_turn(&self, stream: StreamId, live: &Live) -> bool {
+        let of_host = |other: &Live| other.streaming && other.host == live.host;
+        self.live.iter().find(|(_, other)| of_host(other)).is_some_and(|(id, _)| *id == stream)
+    }
+
     /// What `stream` may bring in a tick of what its host sends.
     fn share_of_host(&self, stream: StreamId) -> f64 {
         let Some(live) = self.live.get(&stream) else { return 0.0 };
         let streams = self.live.values().filter(|other| other.streaming && other.host == live.host);
         let bytes = self.hosts[&live.host].mbps * 1e6 / 8.0 * TICK.as_secs_f64();
-        bytes / streams.count() as f64
+        if self.hosts[&live.host].in_turn { bytes } else { bytes / streams.count() as f64 }
     }
 
     fn move_bytes(&mut self, stream: StreamId, share: f64) -> u64 {
