@@ -226,11 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn losses_make_multiplexed_connections_more() {
+    fn losses_and_long_paths_make_multiplexed_connections_more() {
         assert_eq!(multiplexed(&link(50.0, 200, Bytes::kib(64))), MULTIPLEXED);
         // 1.25 MB in windows of 60 kB, twice.
         assert_eq!(multiplexed(&link(50.0, 200, Bytes(60_000))), 42);
         assert_eq!(multiplexed(&link(50.0, 200, Bytes(1))), 53);
         assert_eq!(multiplexed(&link(1.0, 8, Bytes(30_000))), MULTIPLEXED);
+        // 25 MB in windows of 1 MiB.
+        assert_eq!(multiplexed(&link(1_000.0, 200, Bytes::kib(64))), 24);
     }
 }
