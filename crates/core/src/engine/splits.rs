@@ -16,12 +16,19 @@ const WORTHWHILE_RTTS: u32 = 3;
 /// Below this a range is never split by itself: a new connection with TLS costs some 5 kB.
 const LEAST_SPLIT: Bytes = Bytes::kib(64);
 
+/// The same where the path is far from full: there is room for another stream, and mostly an idle connection.
+const LEAST_ON_FREE_PATH: Bytes = Bytes::kib(24);
+
+/// A path that carries less than this part of its bandwidth is far from full.
+const FREE: f64 = 0.5;
+
 /// What splitting a range gains at present.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Splits {
     /// What each stream brings on the average; nothing where that is not known.
     of_each: BitRate,
     rtt: Duration,
+    least: Bytes,
     usual: Bytes,
     /// The user has set the floor.
     is_set: bool,
@@ -36,9 +43,12 @@ impl Engine {
     }
 
     pub(super) fn splits(&self) -> Splits {
+        let link = self.link.estimate();
+        let is_free = self.goodput.bps() < link.bandwidth.bps() * FREE;
         Splits {
             of_each: self.goodput * (1.0 / self.streams.len().max(1) as f64),
-            rtt: self.link.estimate().rtt,
+            rtt: link.rtt,
+            least: if is_free { LEAST_ON_FREE_PATH } else { LEAST_SPLIT },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
         }
@@ -64,7 +74,7 @@ impl Splits {
         if self.is_set || self.of_each == BitRate::ZERO {
             return self.usual;
         }
-        (rate * (self.rtt * WORTHWHILE_RTTS)).max(LEAST_SPLIT).min(self.usual)
+        (rate * (self.rtt * WORTHWHILE_RTTS)).max(self.least).min(self.usual)
     }
 }
 
@@ -76,7 +86,7 @@ mod tests {
 
     fn splits() -> Splits {
         let of_each = BitRate::from_mbps(8.0);
-        Splits { of_each, rtt: RTT, usual: Bytes::kib(256), is_set: false }
+        Splits { of_each, rtt: RTT, least: LEAST_SPLIT, usual: Bytes::kib(256), is_set: false }
     }
 
     /// A stream that has brought `bytes` in one second.
@@ -96,6 +106,8 @@ mod tests {
         // 100 kB/s: twenty.
         assert_eq!(gain(100_000, 400_000), Some(Duration::from_secs(4)));
         assert_eq!(gain(100_000, 100_000), None, "not worth a connection");
+        let free = Splits { least: LEAST_ON_FREE_PATH, ..splits() };
+        assert!(free.gain(now, &having_brought(50_000), 100_000).is_some(), "one is idle");
         assert!(gain(0, 400_000) > gain(100_000, 400_000), "it brings nothing at all");
     }
 
