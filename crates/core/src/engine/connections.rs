@@ -166,10 +166,12 @@ impl Engine {
             return false;
         }
         let room = if are_short { self.room.separate } else { self.room.shared };
+        let probing = u32::from(self.spread.probes());
         self.origins.iter().any(|origin| {
             let most = origin.budget.capacity().min(total);
             // Who has fewer requests than connections needs none more.
-            let may_probe = if are_short { origin.opened < most } else { origin.streams >= room };
+            let may_probe =
+                if are_short { origin.opened < most } else { origin.streams + probing >= room };
             origin.multiplexes != are_short && may_probe && room.saturating_mul(2) <= most
         })
     }
