@@ -105,6 +105,16 @@ pub fn bears_another(asked: u32, pipelined: u32, bytes: Bytes, is_warm: bool) ->
     asked == 0 || (asked < pipelined && (is_warm || bytes <= FIRST_FLIGHT))
 }
 
+/// An answer over a new connection is overdue after so many times what others took, and not before
+/// [`LEAST_OVERDUE`]. A server with few workers takes connections that it does not serve.
+const OVERDUE: u32 = 8;
+const LEAST_OVERDUE: Duration = Duration::from_secs(1);
+
+/// How long the first answer over a new connection may take, where others took `answer_time` on a mean.
+pub fn overdue(answer_time: Duration) -> Duration {
+    answer_time.saturating_mul(OVERDUE).max(LEAST_OVERDUE)
+}
+
 /// So many flights come over an open connection before the first answer over one that is opened now,
 /// after its handshake: one, two and four in slow start, and the last ones are shared with it.
 const FLIGHTS_AHEAD: u64 = 4;
@@ -223,6 +233,13 @@ mod tests {
         assert_eq!(on(100.0, many).requests, 7_324);
         let unknown = for_sharing(None, Bytes::kib(1), many);
         assert_eq!(unknown, Sharing { connections: 16, requests: 64 });
+    }
+
+    #[test]
+    fn a_first_answer_may_take_several_times_what_others_took() {
+        let millis = Duration::from_millis;
+        assert_eq!(overdue(millis(20)), millis(1_000), "what is new may be slow");
+        assert_eq!(overdue(millis(500)), millis(4_000));
     }
 
     #[test]

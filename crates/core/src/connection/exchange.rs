@@ -137,7 +137,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// Another connection may be served by another server.
+/// What is tried again later: meanwhile another connection may be served by another server.
 fn is_overload(status: StatusCode) -> bool {
     matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 use http::HeaderValue;
 use pelton_algos::connections::LONGEST_AHEAD;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::further::Missed;
@@ -62,6 +62,8 @@ pub(super) struct OriginSet {
     limit: Cell<usize>,
     /// What its answers take, the later ones counting more. `None` before the first.
     pub(super) answer_time: Cell<Option<Duration>>,
+    /// A connection may idle that nobody waits for.
+    freed: Notify,
     /// The origin does not take over HTTP/2 what it is asked for.
     wants_http1: Cell<bool>,
     order: Order,
@@ -76,10 +78,19 @@ impl OriginSet {
         let state = RefCell::default();
         let (limit, answer_time, wants_http1) =
             (Cell::new(limit), Cell::default(), Cell::default());
-        let (order, missed) = (Order::default(), Missed::default());
-        let set =
-            Self { origin, route, opener, limit, answer_time, wants_http1, order, missed, state };
-        let set = Rc::new(set);
+        let (order, missed, freed) = (Order::default(), Missed::default(), Notify::new());
+        let set = Rc::new(Self {
+            origin,
+            route,
+            opener,
+            limit,
+            answer_time,
+            freed,
+            wants_http1,
+            order,
+            missed,
+            state,
+        });
         set.opener.memory().join(&set);
         set
     }
@@ -265,7 +276,10 @@ impl OriginSet {
             let mut state = self.state.borrow_mut();
             let further = self.opener.memory().further();
             let limit = self.limit.get().min(state.existing() + further);
-            let Some(connection) = state.pick(limit, self.order.pipelined()) else { return };
+            let Some(connection) = state.pick(limit, self.order.pipelined()) else {
+                self.freed.notify_waiters();
+                return;
+            };
             let Some(waiter) = state.waiters.pop_front() else { return };
             drop(state);
             // The waiter was there a moment ago; if it is gone, the lease comes back by itself.

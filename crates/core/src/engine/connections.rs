@@ -230,10 +230,9 @@ impl Engine {
             let sure = if are_sure { part(planned) } else { part(lanes).min(files) };
             let streams = sure.max(part(ahead).min(files));
             let streams = match self.spread.probes() {
-                true if state.multiplexes && state.streams + 1 >= limit => limit,
-                true if state.multiplexes => streams,
-                true => state.opened.saturating_add(1),
-                false => streams,
+                true if !state.multiplexes => state.opened.saturating_add(1),
+                true if state.streams + 1 >= limit => limit,
+                _ => streams,
             };
             let open = if files == 0 { 0 } else { streams.min(limit).min(left) };
             left -= open;

@@ -7,18 +7,11 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use pelton_algos::connections::overdue;
+use tokio::time::{Instant, sleep_until};
 
 use super::super::telemetry::{ConnectionId, Protocol};
 use super::{Lease, OriginSet};
-
-/// An answer over a new connection is overdue after so many times what others took, and not before
-/// [`LEAST_PATIENCE`].
-const OVERDUE: u32 = 8;
-const LEAST_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How often it is looked for a connection that idles.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// What a further answer counts in the mean of the times that they take.
 const NEW_ANSWER: u32 = 8;
@@ -39,15 +32,16 @@ impl OriginSet {
         if lease.reused || lease.protocol() != Protocol::Http11 {
             return pending().await;
         }
-        sleep(LEAST_PATIENCE).await;
-        let mut waited = LEAST_PATIENCE;
+        let began = Instant::now();
         loop {
-            let overdue = self.answer_time.get().is_some_and(|mean| waited >= mean * OVERDUE);
-            if overdue && let Some(lease) = self.take_idle() {
-                return lease;
+            let freed = self.freed.notified();
+            if let Some(mean) = self.answer_time.get() {
+                sleep_until(began + overdue(mean)).await;
+                if let Some(lease) = self.take_idle() {
+                    return lease;
+                }
             }
-            sleep(LOOK).await;
-            waited += LOOK;
+            freed.await;
         }
     }
 
