@@ -18,6 +18,9 @@ pub const MOST: u64 = 16 * 1024 * 1024;
 /// What came in a round trip, so many times: slow start doubles before a promise shows, and while a
 /// lost packet is sent again what was sent after it waits. More is read in vain (docs/simulator.md).
 const AHEAD: u64 = 3;
+/// What came in this many round trips and as many before them counts. A path that has become slow, or
+/// that was slow from the start, is not promised what nobody would wait for.
+const ROUND_TRIPS: u32 = 8;
 /// On a short path, programs that wait for their turn are slower than packets.
 const LEAST_ROUND_TRIP: Duration = Duration::from_millis(5);
 /// A stream among many has this promised at least.
@@ -31,12 +34,25 @@ pub struct ConnectionCredit {
     /// What came since the last look.
     came: u64,
     looked: Timestamp,
+    /// Round trips that were looked at, of those that count as the present ones.
+    looks: u32,
+    /// The most of them, and of those before them.
+    most: u64,
+    most_before: u64,
 }
 
 impl ConnectionCredit {
     /// Of a connection that begins at `now`.
     pub const fn new(now: Timestamp) -> Self {
-        Self { ahead: FIRST_WINDOW, rtt: None, came: 0, looked: now }
+        Self {
+            ahead: FIRST_WINDOW,
+            rtt: None,
+            came: 0,
+            looked: now,
+            looks: 0,
+            most: 0,
+            most_before: FIRST_WINDOW,
+        }
     }
 
     /// A round trip took so long. The least counts: the others had waited somewhere.
@@ -52,10 +68,20 @@ impl ConnectionCredit {
         let since = now.saturating_since(self.looked);
         if since >= round_trip {
             let part = round_trip.as_secs_f64() / since.as_secs_f64();
-            let ahead = (self.came as f64 * part) as u64 * AHEAD;
-            self.ahead = ahead.clamp(self.ahead, MOST);
+            self.look((self.came as f64 * part) as u64 * AHEAD);
             self.came = 0;
             self.looked = now;
+        }
+    }
+
+    /// A round trip brought so much that `ahead` is worth promising.
+    fn look(&mut self, ahead: u64) {
+        self.most = self.most.max(ahead);
+        self.ahead = self.most.max(self.most_before).clamp(LEAST_SHARE, MOST);
+        self.looks += 1;
+        if self.looks == ROUND_TRIPS {
+            self.looks = 0;
+            self.most_before = std::mem::take(&mut self.most);
         }
     }
 
@@ -130,6 +156,16 @@ mod tests {
         assert_eq!(after(&[1_000_000]).window(), 4 << 20);
         assert_eq!(after(&[1_000_000, 10_000]).share(1), 3_000_000, "a pause takes nothing back");
         assert_eq!(after(&[1 << 40]).share(1), MOST);
+    }
+
+    #[test]
+    fn a_connection_that_stays_slow_is_promised_less() {
+        let slow = [10_000; 16];
+        assert_eq!(after(&slow[..8]).share(1), FIRST_WINDOW, "it may have begun slowly");
+        assert_eq!(after(&slow[..9]).share(1), LEAST_SHARE);
+        let was_fast = [&[1_000_000], &slow[..]].concat();
+        assert_eq!(after(&was_fast[..16]).share(1), 3_000_000);
+        assert_eq!(after(&was_fast).share(1), LEAST_SHARE);
     }
 
     #[test]
