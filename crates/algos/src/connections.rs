@@ -156,6 +156,14 @@ pub fn multiplexed(link: &LinkEstimate) -> u32 {
     u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(MULTIPLEXED)
 }
 
+/// Of `early` connections that are open anyway those that larger files may share as well, until it is known
+/// whether the path is full: as many doublings of those that they share at least. None where they are not
+/// twice as many.
+pub fn kept(early: u32) -> u32 {
+    let doublings = (early / MULTIPLEXED).checked_ilog2().unwrap_or(0);
+    if doublings == 0 { 0 } else { MULTIPLEXED << doublings }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,5 +259,11 @@ mod tests {
         assert_eq!(multiplexed(&link(1.0, 8, Bytes(30_000))), MULTIPLEXED);
         // 25 MB in windows of 1 MiB.
         assert_eq!(multiplexed(&link(1_000.0, 200, Bytes::kib(64))), 24);
+    }
+
+    #[test]
+    fn connections_that_were_opened_early_are_kept_by_doublings() {
+        assert_eq!([0, 16, 31].map(kept), [0; 3]);
+        assert_eq!([32, 63, 64, 100].map(kept), [32, 32, 64, 64]);
     }
 }

@@ -33,7 +33,21 @@ pub struct Spread {
     resting_until: Timestamp,
     rest: Duration,
     settle: Duration,
+    further: Further,
     has_found: bool,
+    has_queued: bool,
+}
+
+/// What one connection more could be of use for, where its handshake does not queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Further {
+    /// Nothing.
+    Nothing,
+    /// More connections were opened early than are shared on a path that loses nothing: it tells whether
+    /// they are of use.
+    Proof,
+    /// There may be twice as many.
+    Doubling,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,7 +91,9 @@ impl Default for Spread {
             resting_until: Timestamp::START,
             rest: REST,
             settle: Duration::ZERO,
+            further: Further::Nothing,
             has_found: false,
+            has_queued: false,
         }
     }
 }
@@ -103,6 +119,11 @@ impl Spread {
         self.has_found
     }
 
+    /// Whether a handshake had to queue: a path that is full needs no more windows.
+    pub const fn has_queued(&self) -> bool {
+        self.has_queued
+    }
+
     /// A server refused or was overloaded: back to the planned connections, for a while.
     pub fn on_refusal(&mut self, now: Timestamp) {
         self.times = 1;
@@ -116,23 +137,24 @@ impl Spread {
         let (Phase::Probing { .. }, Some(before)) = (self.phase, self.goodput.rate()) else {
             return false;
         };
-        if (Response { took, at_least }).has_queued() {
-            self.rest_from(now);
-        } else {
-            self.double(now, before);
+        self.has_queued = Response { took, at_least }.has_queued();
+        match self.further {
+            Further::Doubling if !self.has_queued => self.double(now, before),
+            _ => self.rest_from(now),
         }
         true
     }
 
-    /// A sample of goodput. There is room for twice the connections where they `may_double`. Returns
-    /// whether something has changed.
-    pub fn on_rate(&mut self, now: Timestamp, lanes: LaneUse, may_double: bool) -> bool {
+    /// A sample of goodput, and what one connection more could be of use for. Returns whether something
+    /// has changed.
+    pub fn on_rate(&mut self, now: Timestamp, lanes: LaneUse, further: Further) -> bool {
         self.settle = lanes.settle;
+        self.further = further;
         // What the first windows brought before they met losses is more than what they bring.
         let is_telling = match self.phase {
             Phase::Trying { from, .. } => lanes.all_busy && now >= from,
             Phase::Steady | Phase::Probing { .. } => {
-                lanes.all_busy && may_double && !lanes.is_filling
+                lanes.all_busy && further != Further::Nothing && !lanes.is_filling
             }
         };
         if is_telling {
@@ -141,7 +163,7 @@ impl Spread {
             self.goodput = Mean::default();
         }
         match self.phase {
-            Phase::Trying { before, .. } => self.judge(now, before, may_double),
+            Phase::Trying { before, .. } => self.judge(now, before),
             Phase::Probing { .. } if !is_telling => {
                 self.phase = Phase::Steady;
                 true
@@ -163,13 +185,13 @@ impl Spread {
     }
 
     /// Whether it has turned out what a trial brings.
-    fn judge(&mut self, now: Timestamp, before: BitRate, may_double: bool) -> bool {
+    fn judge(&mut self, now: Timestamp, before: BitRate) -> bool {
         let Some(rate) = self.goodput.rate() else { return false };
         self.phase = Phase::Steady;
         if rate.bps() < before.bps() * PAYS {
             self.times /= 2;
             self.rest_from(now);
-        } else if rate.bps() >= before.bps() * NEARLY_TWICE && may_double {
+        } else if rate.bps() >= before.bps() * NEARLY_TWICE && self.further == Further::Doubling {
             self.double(now, rate);
         }
         true
@@ -213,7 +235,7 @@ mod tests {
     /// Samples of `mbps` every 200 ms from `from` on until something changes. Returns when it did.
     fn until_change(spread: &mut Spread, from: u64, mbps: f64) -> Option<u64> {
         let mut times = (from..from + 4_000).step_by(200);
-        times.find(|millis| spread.on_rate(at(*millis), lanes(mbps), true))
+        times.find(|millis| spread.on_rate(at(*millis), lanes(mbps), Further::Doubling))
     }
 
     /// One connection more has been asked for: its first handshake took 100 ms.
@@ -262,8 +284,11 @@ mod tests {
     #[test]
     fn a_handshake_that_never_comes_is_not_waited_for() {
         let mut spread = probing();
-        assert!(!spread.on_rate(at(4_400), lanes(10.0), true));
-        assert!(spread.on_rate(at(4_500), lanes(10.0), true), "ten times what a change takes");
+        assert!(!spread.on_rate(at(4_400), lanes(10.0), Further::Doubling));
+        assert!(
+            spread.on_rate(at(4_500), lanes(10.0), Further::Doubling),
+            "ten times what a change takes"
+        );
         assert_eq!((spread.times(), spread.is_busy(), spread.has_found()), (1, false, true));
     }
 
@@ -277,17 +302,28 @@ mod tests {
 
     #[test]
     fn idle_lanes_a_growing_rate_and_a_full_budget_begin_nothing() {
-        for (lanes, may_double) in [
-            (LaneUse { all_busy: false, ..lanes(10.0) }, true),
-            (LaneUse { is_filling: true, ..lanes(10.0) }, true),
-            (lanes(10.0), false),
+        for (lanes, further) in [
+            (LaneUse { all_busy: false, ..lanes(10.0) }, Further::Doubling),
+            (LaneUse { is_filling: true, ..lanes(10.0) }, Further::Doubling),
+            (lanes(10.0), Further::Nothing),
         ] {
             let mut spread = Spread::default();
             let mut times = (0..4_000).step_by(200);
-            assert!(!times.any(|millis| spread.on_rate(at(millis), lanes, may_double)));
+            assert!(!times.any(|millis| spread.on_rate(at(millis), lanes, further)));
             let mut spread = probing();
-            assert!(spread.on_rate(at(1_600), lanes, may_double));
+            assert!(spread.on_rate(at(1_600), lanes, further));
             assert!(!spread.probes(), "no connection more");
+        }
+    }
+
+    #[test]
+    fn a_proof_changes_nothing_but_what_is_known() {
+        for (took, has_queued) in [(RTT, false), (RTT * 2, true)] {
+            let mut spread = probing();
+            assert!(!spread.on_rate(at(1_450), lanes(10.0), Further::Proof));
+            assert!(spread.on_handshake(at(1_500), took));
+            assert_eq!((spread.times(), spread.is_busy(), spread.has_found()), (1, false, true));
+            assert_eq!(spread.has_queued(), has_queued);
         }
     }
 

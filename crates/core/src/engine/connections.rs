@@ -5,6 +5,7 @@ use std::time::Duration;
 use pelton_algos::cluster::Cluster;
 use pelton_algos::connections::{self, FEW_ROUND_TRIPS};
 use pelton_algos::link::LinkEstimate;
+use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
@@ -68,7 +69,8 @@ impl Engine {
             let link = LinkEstimate { bandwidth, ..link };
             let times = self.spread.times();
             let separate = connections::with_room(&link).saturating_mul(times);
-            let shared = connections::multiplexed(&link).saturating_mul(times).min(separate);
+            let few = connections::multiplexed(&link).saturating_mul(times).min(separate);
+            let shared = few.max(self.kept_early());
             let shared = shared + u32::from(self.spread.probes());
             Room { separate, shared, pipelined: 1, ..Room::default() }
         });
@@ -156,24 +158,40 @@ impl Engine {
         connections::pipelined(self.room.pipelined, connections)
     }
 
-    /// Whether there may be twice the connections: of those that larger files share, and of those that
-    /// short files have for themselves.
-    pub(super) fn may_spread(&self) -> bool {
+    /// What one connection more could be of use for: twice of those that larger files share, or of those
+    /// that short files have for themselves.
+    pub(super) fn further_connections(&self) -> Further {
         let total = self.config.limits.max_connections;
         let are_short = self.room.requests != u32::MAX;
         // What else takes time than the path: a queue, as a handshake will tell, or the server.
         if are_short && self.answer_time < self.link.estimate().rtt * 2 {
-            return false;
+            return Further::Nothing;
         }
         let room = if are_short { self.room.separate } else { self.room.shared };
         let probing = u32::from(self.spread.probes());
-        self.origins.iter().any(|origin| {
+        let may_double = self.origins.iter().any(|origin| {
             let most = origin.budget.capacity().min(total);
             // Who has fewer requests than connections needs none more.
             let may_probe =
                 if are_short { origin.opened < most } else { origin.streams + probing >= room };
             origin.multiplexes != are_short && may_probe && room.saturating_mul(2) <= most
-        })
+        });
+        match may_double {
+            true => Further::Doubling,
+            false if !are_short && self.kept_early() + probing >= room => Further::Proof,
+            false => Further::Nothing,
+        }
+    }
+
+    /// Connections that were opened while nothing was known, and that larger files share from then on: what
+    /// a path that loses packets needs, or a long one at first, is there. Until a handshake tells that
+    /// the path is full.
+    fn kept_early(&self) -> u32 {
+        if self.spread.has_queued() {
+            return 0;
+        }
+        let shares = self.origins.iter().filter(|origin| origin.multiplexes);
+        connections::kept(shares.map(|origin| origin.opened_early).max().unwrap_or(0))
     }
 
     /// Connections that are opened for so many `files` while the first answers are on their way. Those tell
@@ -210,6 +228,7 @@ impl Engine {
         let files: Vec<u32> = (0..self.origins.len()).map(|index| self.files_of(index)).collect();
         let all: u64 = files.iter().map(|files| u64::from(*files)).sum();
         let ahead = self.opened_ahead(all);
+        let proves = self.further_connections() == Further::Proof;
         let mut left = total;
         let in_use = files.iter().filter(|files| **files > 0).count() as u32;
         for (index, files) in files.into_iter().enumerate() {
@@ -231,7 +250,7 @@ impl Engine {
             let streams = sure.max(part(ahead).min(files));
             let streams = match self.spread.probes() {
                 true if !state.multiplexes => state.opened.saturating_add(1),
-                true if state.streams + 1 >= limit => limit,
+                true if state.streams + 1 >= limit || proves => limit,
                 _ => streams,
             };
             let open = if files == 0 { 0 } else { streams.min(limit).min(left) };
@@ -245,6 +264,9 @@ impl Engine {
                 requests => connections::pipelined(requests, limit),
             };
             state.opened = state.opened.max(open);
+            if self.spread.times() == 1 && !self.spread.probes() {
+                state.opened_early = state.opened_early.max(open);
+            }
             if state.told != Some((limit, open, pipelined)) {
                 state.told = Some((limit, open, pipelined));
                 self.actions.push(Action::Connections {

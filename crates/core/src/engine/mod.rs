@@ -107,6 +107,8 @@ struct OriginState {
     came_at: Timestamp,
     /// Most connections that it was asked to have open.
     opened: u32,
+    /// The same, before it was tried whether more of them pay.
+    opened_early: u32,
     /// What the driver was last told: the limit, the connections to open early and what each bears.
     told: Option<(u32, u32, u32)>,
 }
@@ -407,6 +409,7 @@ impl Engine {
             failed_at: None,
             came_at: Timestamp::START,
             opened: 0,
+            opened_early: 0,
             told: None,
         });
         self.origin_ids.insert(origin.clone(), id);

@@ -7,6 +7,7 @@ use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits};
 use pelton_algos::policy::{Decision, Observation};
+use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
@@ -130,7 +131,8 @@ impl Engine {
 
     /// Whether it is still open how many connections shall be shared: until then nothing is measured.
     fn awaits_spread(&self) -> bool {
-        let is_open = !self.spread.has_found() && self.may_spread() && self.has_work_for_more();
+        let may_spread = self.further_connections() != Further::Nothing;
+        let is_open = !self.spread.has_found() && may_spread && self.has_work_for_more();
         is_open || self.spread.is_busy()
     }
 
@@ -184,8 +186,8 @@ impl Engine {
         if let Some(lanes) = self.lane_use() {
             let before = self.widening();
             if !self.growth.is_trying() {
-                let may_spread = self.may_spread();
-                self.redecide |= self.spread.on_rate(now, lanes, may_spread);
+                let further = self.further_connections();
+                self.redecide |= self.spread.on_rate(now, lanes, further);
             }
             if !self.spread.is_busy() {
                 self.redecide |= self.growth.on_rate(now, lanes);
