@@ -97,6 +97,25 @@ fn connections_are_opened_ahead_once_a_host_was_reached() {
 }
 
 #[test]
+fn connections_that_were_opened_ahead_are_shared_by_larger_files() {
+    let told = |millis| {
+        let rtt = Duration::from_millis(millis);
+        let host = Host { protocol: Protocol::Http2, rtt, ..Host::default() };
+        let mut world = World::new(Box::new(Hat)).host("one", host.files(200, |_| 700_000));
+        world.mbps = 50.0;
+        world.get_all();
+        world.send(Event::Reached(rtt));
+        world.run_for(secs(2));
+        let told = world.told["one"];
+        world.run();
+        world.assert_each_byte_once();
+        told
+    };
+    assert!(told(20) <= 17, "one more tells whether more would be of use");
+    assert_eq!(told(200), 64);
+}
+
+#[test]
 fn a_ceiling_on_files_leaves_the_streams_of_one_file() {
     let most_streams = |max_files| {
         let limits = UserLimits { max_files, ..UserLimits::default() };
