@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::{fmt, io};
 
+use http::StatusCode;
+
 /// What sort of failure it was. It decides the exit code and whether the engine tries again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -57,6 +59,17 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// What a status means that brings no file.
+    pub(crate) fn of_status(status: StatusCode) -> Self {
+        match status.as_u16() {
+            404 | 410 => Self::NotFound,
+            401 | 403 | 407 => Self::Auth,
+            429 | 503 => Self::Overloaded,
+            408 | 500..=599 => Self::ServerError,
+            _ => Self::HttpStatus,
+        }
+    }
+
     /// Whether the same request may succeed later.
     pub const fn is_retryable(self) -> bool {
         matches!(

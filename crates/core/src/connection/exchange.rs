@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{HOST, PROXY_AUTHORIZATION, RANGE};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use pelton_algos::connections::LONGEST_AHEAD;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
@@ -86,7 +86,8 @@ pub(super) async fn exchange(
             Ok((head, body)) => {
                 let (took, origin) = (began.elapsed(), set.origin().clone());
                 set.note_answer(took);
-                if is_overload(head.status()) {
+                // Another connection may be served by another server.
+                if ErrorKind::of_status(head.status()).is_overload() {
                     set.refuses(lease.id());
                 } else {
                     lease.note_answer();
@@ -135,11 +136,6 @@ pub(super) async fn exchange(
         }
         tracing::debug!(%error, origin = %set.origin(), "sending again");
     }
-}
-
-/// What is tried again later: meanwhile another connection may be served by another server.
-fn is_overload(status: StatusCode) -> bool {
-    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// A request whose answer is compared with that to one for its head behind it.

@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind};
 
 /// The error that `status` is, with what to do.
 pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -> Error {
-    let kind = status_kind(status);
+    let kind = ErrorKind::of_status(status);
     let advice = match kind {
         ErrorKind::NotFound => "; check the URL",
         ErrorKind::Auth => "; give credentials with --user, --netrc or --cookie-file",
@@ -27,16 +27,6 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
     match retry_after(headers, SystemTime::now()).filter(|_| kind == ErrorKind::Overloaded) {
         Some(pause) => error.with_source(RetryAfter(pause)),
         None => error,
-    }
-}
-
-fn status_kind(status: StatusCode) -> ErrorKind {
-    match status.as_u16() {
-        404 | 410 => ErrorKind::NotFound,
-        401 | 403 | 407 => ErrorKind::Auth,
-        429 | 503 => ErrorKind::Overloaded,
-        408 | 500..=599 => ErrorKind::ServerError,
-        _ => ErrorKind::HttpStatus,
     }
 }
 
