@@ -87,7 +87,9 @@ fn http2_that_is_abused() {
                 }
                 (_, 1) => panic!("{scenario}: {}", said.stderr),
                 _ => {
-                    assert_fails(scenario, &said, "f", ErrorKind::ShortBody);
+                    let refuses = scenario == hostile2::REFUSAL;
+                    let kind = if refuses { ErrorKind::Overloaded } else { ErrorKind::ShortBody };
+                    assert_fails(scenario, &said, "f", kind);
                     assert!(found.is_none(), "{scenario}");
                 }
             }

@@ -75,9 +75,9 @@ pub(super) async fn exchange(
         let answer = tokio::select! {
             biased;
             answer = answer => answer,
-            idle = set.idle_elsewhere(&lease) => {
+            better = set.better_elsewhere(&lease) => {
                 tracing::debug!(url = %shown(&asked.url), "asking over another connection");
-                elsewhere = Some(idle);
+                elsewhere = Some(better);
                 may_follow = false;
                 continue;
             }
@@ -117,6 +117,9 @@ pub(super) async fn exchange(
             }
         };
         let is_unprocessed = failure::is_unprocessed(&error);
+        if failure::is_refusal(&error) {
+            set.refuses(lease.id());
+        }
         if choice == ProtocolChoice::Auto && failure::requires_http1(&error) {
             // No connection of HTTP/2 is left after this, so it comes here once.
             set.require_http1();

@@ -87,6 +87,12 @@ pub(super) fn is_unprocessed(failure: &SendFailure) -> bool {
     error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM))
 }
 
+/// Whether the server says that it is asked for too much (RFC 9113, section 7).
+pub(super) fn is_refusal(failure: &SendFailure) -> bool {
+    let reasons = [Some(Reason::REFUSED_STREAM), Some(Reason::ENHANCE_YOUR_CALM)];
+    matches!(failure, SendFailure::Http2(error) if error.is_remote() && reasons.contains(&error.reason()))
+}
+
 /// Whether a request that was sent behind another never had its turn: the connection ended before.
 pub(super) fn had_no_turn(failure: &SendFailure) -> bool {
     matches!(failure, SendFailure::Http1(error) if http1::had_no_turn(error))
@@ -104,11 +110,20 @@ pub(super) fn short_body(url: &Url, failure: impl Into<SendFailure>) -> Error {
 
 fn broken(url: &Url, failure: SendFailure, ended: &str) -> Error {
     let (kind, why) = match &failure {
+        SendFailure::Http2(error) if is_refusal(&failure) => {
+            let by = if error.is_go_away() { "connection" } else { "stream" };
+            let reason = error.reason().unwrap_or(Reason::NO_ERROR);
+            let why = format!(
+                "the server refused the {by} ({}); wait, or ask for less at once with --polite",
+                reason.description()
+            );
+            (ErrorKind::Overloaded, why)
+        }
         SendFailure::Http2(error) if error.get_io().is_none() => {
             (ErrorKind::ShortBody, ended_by_frame(error).unwrap_or_else(|| ended.to_owned()))
         }
         _ => match transport_error(&failure).map(io::Error::kind) {
-            Some(io::ErrorKind::ConnectionReset) => {
+            Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
                 (ErrorKind::Reset, "the server reset the connection".to_owned())
             }
             Some(io::ErrorKind::InvalidData) => {

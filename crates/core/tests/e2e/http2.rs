@@ -6,7 +6,7 @@ use std::time::Duration;
 use pelton_core::connection::{HttpConfig, Protocol, ProtocolChoice};
 use pelton_core::engine::EngineConfig;
 use pelton_core::{Client, ErrorKind};
-use pelton_lab::origin::hostile2::{ABUSES, SIZE, abusing, content, trickling};
+use pelton_lab::origin::hostile2::{ABUSES, REFUSAL, SIZE, abusing, content, trickling};
 use pelton_lab::origin::{Origin, OriginConfig};
 
 use crate::support::{builder, engine, file, four_by_four, run, tree};
@@ -49,7 +49,8 @@ fn what_is_always_abused_fails_by_its_name() {
             continue;
         }
         let error = file(&report, "f").error.clone().expect(name);
-        assert_eq!(error.code, ErrorKind::ShortBody.exit_code(), "{name}: {}", error.message);
+        let kind = if name == REFUSAL { ErrorKind::Overloaded } else { ErrorKind::ShortBody };
+        assert_eq!(error.code, kind.exit_code(), "{name}: {}", error.message);
         assert!(error.message.contains(&url) && !error.message.contains('\n'), "{}", error.message);
         assert!(!out.path().join("f").exists(), "{name}");
     }

@@ -72,10 +72,13 @@ fn begun(stream: u32, then: Vec<u8>) -> Vec<u8> {
 /// What a server sends instead of answering the request of this stream.
 pub type Abuse = fn(u32) -> Vec<u8>;
 
-/// By name. What comes of a server that never does better is a body that ends early.
+/// The one of [`ABUSES`] that says that a server is asked for too much.
+pub const REFUSAL: &str = "a refused stream";
+
+/// By name. What comes of a server that never does better is a body that ends early, or a refusal.
 pub const ABUSES: [(&str, Abuse); 20] = [
     ("a reset in the body", |id| begun(id, frame(RST_STREAM, 0, id, &[0, 0, 0, 2]))),
-    ("a refused stream", |id| frame(RST_STREAM, 0, id, &[0, 0, 0, 7])),
+    (REFUSAL, |id| frame(RST_STREAM, 0, id, &[0, 0, 0, 7])),
     ("a reset without error", |id| begun(id, frame(RST_STREAM, 0, id, &[0, 0, 0, 0]))),
     ("go away in the body", |id| begun(id, frame(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 11]))),
     ("go away before the head", |_| frame(GOAWAY, 0, 0, &[0; 8])),

@@ -11,7 +11,7 @@ use pelton_algos::connections::overdue;
 use tokio::time::{Instant, sleep_until};
 
 use super::super::telemetry::{ConnectionId, Protocol};
-use super::{Lease, OriginSet};
+use super::{Connection, Lease, OriginSet};
 
 /// What a further answer counts in the mean of the times that they take.
 const NEW_ANSWER: u32 = 8;
@@ -27,38 +27,47 @@ impl OriginSet {
     }
 
     /// Waits until an answer over the connection of `lease`, which has brought none yet, is overdue while another
-    /// one that has idles: the right to ask over that.
-    pub(in crate::connection) async fn idle_elsewhere(self: &Rc<Self>, lease: &Lease) -> Lease {
-        if lease.reused || lease.protocol() != Protocol::Http11 {
+    /// one that has takes requests: the right to ask over that. Over HTTP/1.1 it idles.
+    pub(in crate::connection) async fn better_elsewhere(self: &Rc<Self>, lease: &Lease) -> Lease {
+        let is_served = lease.reused && lease.protocol() == Protocol::Http11;
+        if is_served || lease.connection.has_answered.get() {
             return pending().await;
         }
         let began = Instant::now();
         loop {
             let freed = self.freed.notified();
-            if let Some(mean) = self.answer_time.get() {
-                sleep_until(began + overdue(mean)).await;
-                if let Some(lease) = self.take_idle() {
-                    return lease;
-                }
+            // Those that came meanwhile may have taken longer than the first ones.
+            while let Some(at) = self.answer_time.get().map(|mean| began + overdue(mean))
+                && Instant::now() < at
+            {
+                sleep_until(at).await;
+            }
+            if lease.connection.has_answered.get() {
+                return pending().await;
+            }
+            if let Some(better) = self.take_proven() {
+                self.shun(lease.id());
+                return better;
             }
             freed.await;
         }
     }
 
-    /// A connection that has brought an answer and serves no request, if nobody waits for one.
-    fn take_idle(self: &Rc<Self>) -> Option<Lease> {
+    /// A connection that has brought an answer and takes a request, if nobody waits for one. Requests do not
+    /// share one over HTTP/1.1.
+    fn take_proven(self: &Rc<Self>) -> Option<Lease> {
         let state = self.state.borrow();
-        if !state.waiters.is_empty() {
+        if self.answer_time.get().is_none() || !state.waiters.is_empty() {
             return None;
         }
-        let idles = |it: &&Rc<_>| {
-            let it: &super::Connection = it;
-            let is_free = it.outstanding.get() == 0 && it.takes_another(1, 0);
-            is_free && it.has_answered.get() && !it.is_slow.get()
+        let is_proven = |it: &&Rc<Connection>| {
+            let has_room = it.protocol == Protocol::Http2 || it.outstanding.get() == 0;
+            has_room && it.has_answered.get() && !it.is_slow.get() && it.takes_another(1, 0)
         };
-        let connection = state.connections.iter().find(idles).map(Rc::clone)?;
+        let proven = state.connections.iter().filter(is_proven);
+        let connection = proven.min_by_key(|it| it.outstanding.get()).map(Rc::clone)?;
         drop(state);
-        connection.is_exclusive.set(true);
+        connection.is_exclusive.set(connection.protocol == Protocol::Http11);
         Some(self.lease(connection, Some(0)))
     }
 

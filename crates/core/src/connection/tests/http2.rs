@@ -113,6 +113,32 @@ fn what_a_server_has_not_begun_with_is_asked_for_again() {
 }
 
 #[test]
+fn connections_that_refuse_or_are_silent_are_left_for_one_that_answers() {
+    for refuses in [true, false] {
+        run(async move {
+            let url = server(move |number, mut connection| async move {
+                let mut ignored = Vec::new();
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    match number {
+                        1 => answer(respond, "ok"),
+                        _ if refuses => respond.send_reset(Reason::REFUSED_STREAM),
+                        _ => ignored.push(respond),
+                    }
+                }
+            })
+            .await;
+            let client = client();
+            client.http.set_limit(&origin(&url), 2);
+            assert_eq!(client.text(&url).await, "ok");
+            for _ in 0..3 {
+                let both = tokio::join!(client.text(&url), client.text(&url));
+                assert_eq!((both.0.as_str(), both.1.as_str()), ("ok", "ok"));
+            }
+        });
+    }
+}
+
+#[test]
 fn a_server_that_goes_away_answers_what_it_has_begun_with() {
     run(async {
         let url = server(|number, mut connection| async move {
@@ -158,11 +184,20 @@ fn a_reset_is_told_with_its_reason() {
         let mut response = client.get(&format!("{url}body")).await.unwrap();
         gate.add_permits(1);
         let during = read(&mut response).await.err().unwrap();
-        for (error, reason) in [(before, "excessive load"), (during, "unexpected internal error")] {
-            assert_eq!(error.kind(), ErrorKind::ShortBody);
-            let message = error.message();
-            assert!(message.contains("the server ended the stream"), "{message}");
-            assert!(message.contains(reason), "{message}");
+        for (error, kind, why) in [
+            (
+                before,
+                ErrorKind::Overloaded,
+                "the server refused the stream (detected excessive load",
+            ),
+            (
+                during,
+                ErrorKind::ShortBody,
+                "the server ended the stream (unexpected internal error",
+            ),
+        ] {
+            assert_eq!(error.kind(), kind);
+            assert!(error.message().contains(why), "{error}");
         }
     });
 }
