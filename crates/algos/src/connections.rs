@@ -156,6 +156,19 @@ pub fn multiplexed(link: &LinkEstimate) -> u32 {
     u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(MULTIPLEXED)
 }
 
+/// Files of `mean_size` that each of so many `lanes` bears where they share connections: what its part of
+/// the path holds, and one that follows. Further ones would wait on a connection that may prove slow, while
+/// others have nothing more to bring. Files of few round trips have [`Sharing::requests`] instead.
+///
+/// papers/001 section III counts the files that one lane has to have in flight to fill the path by itself.
+pub fn files_of_lane(link: &LinkEstimate, mean_size: Bytes, lanes: u32) -> u32 {
+    if mean_size <= FEW_ROUND_TRIPS {
+        return u32::MAX;
+    }
+    let share = link.bdp().0 / u64::from(lanes.max(1));
+    u32::try_from(share.div_ceil(mean_size.0)).unwrap_or(u32::MAX).saturating_add(1)
+}
+
 /// Of `early` connections that are open anyway those that larger files may share as well, until it is known
 /// whether the path is full: as many doublings of those that they share at least. None where they are not
 /// twice as many.
@@ -259,6 +272,16 @@ mod tests {
         assert_eq!(multiplexed(&link(1.0, 8, Bytes(30_000))), MULTIPLEXED);
         // 25 MB in windows of 1 MiB.
         assert_eq!(multiplexed(&link(1_000.0, 200, Bytes::kib(64))), 24);
+    }
+
+    #[test]
+    fn a_lane_bears_what_its_part_of_the_path_holds_and_one_file_more() {
+        // 2.5 MB in flight.
+        let on =
+            |kib, lanes| files_of_lane(&link(100.0, 200, Bytes::kib(64)), Bytes::kib(kib), lanes);
+        assert_eq!([on(250, 1), on(250, 8), on(250, 16), on(250, 64)], [11, 3, 2, 2]);
+        assert_eq!(on(100, 0), 26, "no lanes are none to divide by");
+        assert_eq!(on(12, 16), u32::MAX);
     }
 
     #[test]

@@ -124,8 +124,7 @@ impl Engine {
         }
         let Some(room) = self.room_for_short_files(&self.clusters()) else { return };
         self.room = room;
-        let lanes: u32 = self.lanes.iter().sum();
-        let planned = (lanes / self.widening()).max(1);
+        let planned = (self.lanes_in_all() / self.widening()).max(1);
         let factor = self.most_lanes().div_ceil(planned);
         self.growth.widen(now, self.link.estimate().rtt, factor);
     }

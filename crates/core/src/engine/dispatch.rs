@@ -10,6 +10,7 @@ use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Fetch, FileId};
 use super::file::{Entry, OpenedAs, State};
+use super::lanes::Lanes;
 use super::watch::Recent;
 use super::{Engine, OriginState, Stream};
 
@@ -20,7 +21,7 @@ impl Engine {
             return;
         }
         let Some(decision) = self.decision.take() else { return };
-        self.start_files(now, &decision.allocations);
+        self.start_files(now);
         self.note_drained();
         self.start_streams(now, &decision);
         self.decision = Some(decision);
@@ -37,20 +38,18 @@ impl Engine {
     }
 
     /// Each cluster's lanes take its files; lanes whose cluster has none left take others.
-    fn start_files(&mut self, now: Timestamp, allocations: &[Allocation]) {
+    fn start_files(&mut self, now: Timestamp) {
         if self.waiting.is_empty() {
             return;
         }
-        let widened = self.lanes.clone();
-        for (allocation, lanes) in allocations.iter().zip(&widened) {
-            let lanes = f64::from(*lanes);
-            while self.lanes_used(allocation.classes, allocations) < lanes
-                && self.start_next(now, allocation.classes)
+        for lanes in self.lanes.clone() {
+            while self.lanes_used(lanes.classes) < f64::from(lanes.count)
+                && self.start_next(now, lanes.classes)
             {}
         }
-        let lanes: f64 = widened.iter().copied().map(f64::from).sum();
+        let all = f64::from(self.lanes_in_all());
         while !self.waiting.is_empty()
-            && self.lanes_used(Classes::ALL, allocations) < lanes
+            && self.lanes_used(Classes::ALL) < all
             && self.start_next(now, Classes::ALL)
         {}
     }
@@ -154,8 +153,9 @@ impl Engine {
     /// Streams where each lane has its files. There may be more files in transfer, from when there were more
     /// lanes: they get no further streams.
     fn streams_of_lanes(&self, allocations: &[Allocation]) -> u32 {
-        let of_lane = |a: &Allocation| a.parameters.parallelism.max(a.parameters.pipelining);
-        let streams = |(a, lanes): (&Allocation, &u32)| lanes.saturating_mul(of_lane(a));
+        let streams = |(a, lanes): (&Allocation, &Lanes)| {
+            lanes.count.saturating_mul(a.parameters.parallelism.max(lanes.files))
+        };
         allocations.iter().zip(&self.lanes).map(streams).fold(0, u32::saturating_add)
     }
 

@@ -2,7 +2,6 @@
 //! cost a walk through them.
 
 use pelton_algos::cluster::{Classes, SizeClass};
-use pelton_algos::params::Allocation;
 use pelton_algos::time::Timestamp;
 
 use super::event::FileId;
@@ -14,6 +13,17 @@ const STREAMS_PER_CONNECTION: u32 = 100;
 /// Streams for a host that could not be reached and has never answered: enough to find out whether
 /// it is there.
 const PROBES: u32 = 4;
+
+/// Lanes of one cluster.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lanes {
+    /// Whose files they take.
+    pub(super) classes: Classes,
+    /// As many as growth says.
+    pub(super) count: u32,
+    /// Files that each of them bears where they share connections.
+    pub(super) files: u32,
+}
 
 impl Engine {
     pub(super) fn enter_lane(&mut self, file: FileId) {
@@ -64,22 +74,19 @@ impl Engine {
         state.idle += is_idle;
     }
 
-    /// Lanes that the files of `classes` in transfer occupy. Over HTTP/2 a lane bears as many
-    /// files as its pipelining says.
-    pub(super) fn lanes_used(&self, classes: Classes, allocations: &[Allocation]) -> f64 {
+    /// Lanes that the files of `classes` in transfer occupy. Over HTTP/2 a lane bears several files.
+    pub(super) fn lanes_used(&self, classes: Classes) -> f64 {
         SizeClass::ALL
             .into_iter()
             .filter(|class| classes.contains(*class))
             .map(|class| {
-                let pipelining = allocations
-                    .iter()
-                    .find(|a| a.classes.contains(class))
-                    .map_or(1, |a| a.parameters.pipelining.clamp(1, STREAMS_PER_CONNECTION));
+                let lanes = self.lanes.iter().find(|lanes| lanes.classes.contains(class));
+                let files = lanes.map_or(1, |lanes| lanes.files.clamp(1, STREAMS_PER_CONNECTION));
                 let of = |multiplexed: bool| -> f64 {
                     let origins = self.origins.iter().filter(|o| o.multiplexes == multiplexed);
                     origins.map(|o| f64::from(o.files[class as usize])).sum()
                 };
-                of(false) + of(true) / f64::from(pipelining)
+                of(false) + of(true) / f64::from(files)
             })
             .sum()
     }

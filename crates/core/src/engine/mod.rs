@@ -175,7 +175,7 @@ pub struct Engine {
     /// The decision that the driver was told of last: when, and what it dealt.
     announced: Option<(Timestamp, Vec<Allocation>)>,
     /// Lanes of each allocation of the decision: see [`Engine::widened_lanes`].
-    lanes: Vec<u32>,
+    lanes: Vec<lanes::Lanes>,
     /// What the present decision was made for.
     decided_for: Option<LinkEstimate>,
     redecide: bool,

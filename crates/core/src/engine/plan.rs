@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
+use pelton_algos::connections;
 use pelton_algos::growth::{LaneUse, Response};
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits};
@@ -12,6 +13,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::Action;
+use super::lanes::Lanes;
 use super::rates::connections_within;
 use super::{Engine, FileId};
 use crate::connection::Scheme;
@@ -141,7 +143,7 @@ impl Engine {
         if !self.policy.allows_growth() || self.is_at_limit() {
             return None;
         }
-        let lanes: u32 = self.lanes.iter().sum();
+        let lanes = self.lanes_in_all();
         // Without files that wait, what grows is range streams.
         let in_use = if self.waiting.is_empty() { self.streams.len() as u32 } else { lanes };
         Some(LaneUse {
@@ -333,9 +335,14 @@ impl Engine {
         self.growth.factor().saturating_mul(self.spread.times())
     }
 
+    /// Lanes of all clusters.
+    pub(super) fn lanes_in_all(&self) -> u32 {
+        self.lanes.iter().fold(0, |sum, lanes| sum.saturating_add(lanes.count))
+    }
+
     /// Lanes of each allocation, as often as growth says. Where files are too small for the range streams that were planned
     /// for them, the connections that are left bring further files, as far as channels go.
-    fn widened_lanes(&self, decision: &Decision, clusters: &[Cluster]) -> Vec<u32> {
+    fn widened_lanes(&self, decision: &Decision, clusters: &[Cluster]) -> Vec<Lanes> {
         let (link, limits) = (self.link.estimate(), self.limits());
         let factor = self.widening();
         let most = if factor == 1 { decision.max_channels } else { self.most_lanes() };
@@ -354,7 +361,25 @@ impl Engine {
             spare -= extra;
             planned.concurrency + extra
         };
-        decision.allocations.iter().map(widen).collect()
+        let counts: Vec<u32> = decision.allocations.iter().map(widen).collect();
+        let all = counts.iter().fold(0, |sum: u32, count| sum.saturating_add(*count));
+        let files = |allocation: &Allocation| {
+            let planned = allocation.parameters.pipelining;
+            let cluster = clusters.iter().find(|c| c.classes == allocation.classes);
+            // The numbers of a user are exact.
+            match cluster.filter(|_| self.policy.allows_growth()) {
+                Some(cluster) => {
+                    connections::files_of_lane(&link, cluster.mean_size, all).min(planned)
+                }
+                None => planned,
+            }
+        };
+        let lanes = |(allocation, count): (&Allocation, u32)| Lanes {
+            classes: allocation.classes,
+            count,
+            files: files(allocation),
+        };
+        decision.allocations.iter().zip(counts).map(lanes).collect()
     }
 
     /// Clusters waiting files anew when the boundaries have moved or sizes were learnt. The latter
