@@ -37,7 +37,7 @@ pub fn with_room(link: &LinkEstimate) -> u32 {
 }
 
 /// A new connection's first flight (RFC 6928 section 2).
-const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
+pub(crate) const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
 
 /// How many times what the path holds is asked for where each request is answered in one flight: the
 /// lanes are not in step, and what is measured is what they brought.

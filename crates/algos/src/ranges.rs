@@ -5,6 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::connections::FIRST_FLIGHT;
+
+/// It costs a connection to cut a stream early, which is little for so many times what it has brought.
+const WORTH_EARLY_CUT: u64 = 8;
+
 /// A half-open range of byte offsets.
 pub type ByteRange = std::ops::Range<u64>;
 
@@ -184,6 +189,22 @@ impl FileRanges {
         Some(cut)
     }
 
+    /// Leaves `stream`, which has just begun, what is on its way; the rest becomes a gap. Returns its new end.
+    /// `None` where that would be much of what it has to bring.
+    ///
+    /// A response without an end goes on until its connection is closed, and what it had in flight was in vain:
+    /// in slow start about as much as it has brought by then, and later all that the path holds.
+    pub fn cut_early(&mut self, stream: StreamId) -> Option<u64> {
+        let in_flight = self.in_flight.get_mut(&stream)?;
+        let brought = (in_flight.position - in_flight.start).max(FIRST_FLIGHT.0);
+        if in_flight.remaining()? < brought.saturating_mul(WORTH_EARLY_CUT) {
+            return None;
+        }
+        let cut = in_flight.position.checked_add(brought)?;
+        in_flight.end = Some(cut);
+        Some(cut)
+    }
+
     /// Leaves `stream` alone to bring everything from its position to the end of the file: what
     /// others brought beyond it is forgotten. Returns the end, if the size is known.
     pub fn leave_to(&mut self, stream: StreamId) -> Option<u64> {
@@ -298,6 +319,23 @@ mod tests {
         assert_eq!(ranges.assign(B, 2, 10, above(10)).map(|a| a.range), Some(400..700));
         assert_eq!(ranges.assign(C, 1, 10, above(10)).map(|a| a.range), Some(700..1_000));
         assert!(ranges.gaps().is_empty());
+    }
+
+    #[test]
+    fn a_plain_get_that_has_just_begun_is_cut_early() {
+        let mut ranges = FileRanges::new(Some(2_000_000));
+        ranges.start_whole(A);
+        ranges.advance(A, 20_000);
+        assert_eq!(ranges.cut_early(A), Some(40_000));
+        assert_eq!(ranges.gaps(), [40_000..2_000_000]);
+        let mut ranges = FileRanges::new(Some(2_000_000));
+        ranges.start_whole(A);
+        assert_eq!(ranges.cut_early(A), Some(14_480), "a first flight is on its way");
+        let mut ranges = FileRanges::new(Some(2_000_000));
+        ranges.start_whole(A);
+        ranges.advance(A, 300_000);
+        assert_eq!(ranges.cut_early(A), None, "its window is wide by now");
+        assert_eq!(FileRanges::new(None).cut_early(A), None);
     }
 
     #[test]

@@ -79,7 +79,9 @@ impl Engine {
         entry.modified = head.modified;
         entry.promised = entry.promised.take().or(head.digest);
         if !whole {
-            entry.gave_range = true;
+            if !std::mem::replace(&mut entry.gave_range, true) {
+                self.cut_plain_get(file);
+            }
             return;
         }
         entry.shelved = None;
@@ -110,6 +112,22 @@ impl Engine {
             if !knew_any {
                 self.widen_for_short_files(now);
             }
+        }
+    }
+
+    /// `file` gives ranges: a plain GET for it that has just begun is not needed to its end, where its
+    /// connection would end and what is on its way be lost.
+    fn cut_plain_get(&mut self, file: FileId) {
+        let ranges = &mut self.files[file.index()].ranges;
+        let is_plain = |id: &StreamId| {
+            self.streams.get(id).is_some_and(|stream| {
+                stream.whole && !self.origins[stream.origin.0 as usize].multiplexes
+            })
+        };
+        let Some(stream) = ranges.stream_ids().find(is_plain) else { return };
+        if let Some(end) = ranges.cut_early(stream) {
+            self.actions.push(Action::Cut { stream, end });
+            self.refill = true;
         }
     }
 
