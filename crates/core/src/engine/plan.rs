@@ -155,11 +155,14 @@ impl Engine {
         })
     }
 
-    /// The link as plans see it: as fast as the user lets it be.
+    /// The link as plans see it: as fast as the user lets it be. Where few lanes are enough it is as fast as it
+    /// was seen to be: streams that have just begun come to more by themselves.
     fn allowed_link(&self) -> LinkEstimate {
         let link = self.link.estimate();
-        let most = self.max_rate().map_or(link.bandwidth.bps(), BitRate::bps);
-        LinkEstimate { bandwidth: BitRate::from_bps(link.bandwidth.bps().min(most)), ..link }
+        let seen = self.link.seen_bandwidth().filter(|_| self.is_thrifty());
+        let known = [self.max_rate(), seen].into_iter().flatten().map(BitRate::bps);
+        let bandwidth = known.fold(link.bandwidth.bps(), f64::min);
+        LinkEstimate { bandwidth: BitRate::from_bps(bandwidth), ..link }
     }
 
     /// A head came: lanes may grow.

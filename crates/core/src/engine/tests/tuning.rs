@@ -116,6 +116,41 @@ fn connections_that_were_opened_ahead_are_shared_by_larger_files() {
 }
 
 #[test]
+fn middling_files_do_not_wait_for_each_other_on_shared_connections() {
+    let rtt = Duration::from_millis(70);
+    let host = Host { protocol: Protocol::Http2, rtt, ..Host::default() };
+    let mut world = World::new(Box::new(Hat)).host("one", host.files(300, |_| 250_000));
+    world.mbps = 100.0;
+    world.get_all();
+    let mut most = 0;
+    while !world.done {
+        world.run_for(Duration::from_millis(100));
+        most = most.max(world.files_in_transfer());
+    }
+    world.assert_each_byte_once();
+    assert!((16..=128).contains(&most), "{most} files at once: two for each of 64 lanes");
+}
+
+#[test]
+fn a_plain_get_ends_early_where_others_can_have_its_ranges() {
+    let asks_for_most_of_it = |protocol| {
+        let rtt = Duration::from_millis(200);
+        let host = Host { protocol, rtt, window: 256 * 1024, ..Host::default() };
+        let mut world =
+            World::new(Box::new(LowE::default())).host("one", host.files(1, |_| 40 * MB));
+        world.get_all();
+        world.run_for(Duration::from_millis(600));
+        let mut asked = world.fetches.iter().filter_map(|(_, fetch)| fetch.range.clone());
+        let asked_for_most = asked.any(|range| range.start < MB && range.end > 4 * MB);
+        world.run();
+        world.assert_each_byte_once();
+        asked_for_most
+    };
+    assert!(asks_for_most_of_it(Protocol::Http11), "its connection is ended by a cut");
+    assert!(!asks_for_most_of_it(Protocol::Http2), "a stream's end costs little");
+}
+
+#[test]
 fn a_ceiling_on_files_leaves_the_streams_of_one_file() {
     let most_streams = |max_files| {
         let limits = UserLimits { max_files, ..UserLimits::default() };
