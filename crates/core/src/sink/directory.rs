@@ -65,7 +65,7 @@ impl DirectorySink {
         }
     }
 
-    fn look(&mut self, spec: &FileSpec, output: &PartFile) -> Result<Opened> {
+    fn look(&mut self, spec: &FileSpec, output: &mut PartFile) -> Result<Opened> {
         if let Some(link) = link_out_of(&self.directory, &spec.name) {
             let message = format!(
                 "{}: a link that leads out of {}; remove it, or give the directory that it leads to",
@@ -98,7 +98,10 @@ impl DirectorySink {
             Err(error) if error.kind() == IoKind::NotFound => {}
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),
         }
-        let Ok(part) = fs::symlink_metadata(&output.part) else { return Ok(Opened::Fresh) };
+        let Ok(part) = fs::symlink_metadata(&output.part) else {
+            output.is_alone();
+            return Ok(Opened::Fresh);
+        };
         if let Some(path) =
             [&output.part, &output.state].into_iter().find(|path| is_irregular(path))
         {
@@ -122,7 +125,8 @@ impl Sink for DirectorySink {
     fn open(&mut self, spec: &FileSpec) -> (Opened, Box<dyn Output>) {
         let target = self.directory.join(&spec.name);
         let mut output = PartFile::new(target, spec, self.options);
-        let opened = self.look(spec, &output).unwrap_or_else(|error| Opened::Failed(error.into()));
+        let opened =
+            self.look(spec, &mut output).unwrap_or_else(|error| Opened::Failed(error.into()));
         match &opened {
             Opened::Part(part) => output.go_on_with(part.clone()),
             Opened::Existing(_) => output.replaces = true,

@@ -1,6 +1,7 @@
 //! A file in transfer: `NAME.part`, its journal, what it hashes to, and its final name.
 
 mod damage;
+mod held;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind as IoKind};
@@ -37,6 +38,10 @@ pub(super) struct PartFile {
     /// The hash of what is there, where a digest is known.
     hashing: Option<Hashing>,
     options: DirectoryOptions,
+    /// Whether its bytes may stay in memory until all are there.
+    may_hold: bool,
+    /// Its bytes from the first on, as long as they are nowhere else.
+    held: Option<Vec<u8>>,
     /// Opened with the first byte: a file that fails before leaves nothing behind.
     file: Option<File>,
     /// The state, locked as long as the part is this run's.
@@ -75,6 +80,8 @@ impl PartFile {
             pieces: spec.pieces.clone(),
             hashing: None,
             options,
+            may_hold: false,
+            held: None,
             file: None,
             lock: None,
             replaces: false,
@@ -224,6 +231,13 @@ impl PartFile {
         }
     }
 
+    fn write_to_part(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        let written = write_all_at(self.opened()?, offset, data);
+        written.map_err(|error| io_failure(&self.part, "can't be written", error))?;
+        self.end = self.end.max(offset + data.len() as u64);
+        Ok(())
+    }
+
     fn complete(&mut self, modified: Option<SystemTime>) -> Result<()> {
         let (fsync, part) = (self.options.fsync, self.part.clone());
         let file = self.opened_whole()?;
@@ -292,13 +306,17 @@ fn not_made(path: &Path, error: io::Error) -> Error {
 
 impl Output for PartFile {
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        let written = write_all_at(self.opened()?, offset, data);
-        written.map_err(|error| io_failure(&self.part, "can't be written", error))?;
-        self.end = self.end.max(offset + data.len() as u64);
-        Ok(())
+        if self.hold(offset, data) {
+            return Ok(());
+        }
+        self.spill()?;
+        self.write_to_part(offset, data)
     }
 
     fn file(&mut self) -> Result<Option<&File>> {
+        if self.held.is_some() {
+            return Ok(None);
+        }
         self.opened().map(Some)
     }
 
@@ -317,8 +335,9 @@ impl Output for PartFile {
     }
 
     fn set_size(&mut self, size: u64) -> Result<()> {
+        self.hold_if_short(size);
         let allocation = self.options.allocation;
-        if allocation == Allocation::None {
+        if self.held.is_some() || allocation == Allocation::None {
             return Ok(());
         }
         let part = self.part.clone();
@@ -331,6 +350,9 @@ impl Output for PartFile {
     }
 
     fn checkpoint(&mut self, part: &Resumable) {
+        if self.held.is_some() {
+            return;
+        }
         if let Err(error) = self.record(part) {
             let is_useful = self.has_state();
             self.journal = Journaling::Broken { is_useful };
@@ -345,6 +367,9 @@ impl Output for PartFile {
         (self.journal, self.continues, self.expected) = (Journaling::Silent, None, None);
         self.end = 0;
         self.begin_hashing();
+        if let Some(held) = &mut self.held {
+            held.clear();
+        }
         // What is not opened yet is emptied then, and until then it may be another run's.
         let Some(file) = &self.file else { return Ok(()) };
         journal::clear(&self.state)
@@ -364,10 +389,14 @@ impl Output for PartFile {
     }
 
     fn finish_takes_long(&self) -> bool {
-        self.is_promised() || self.options.fsync
+        self.held.is_none() && (self.is_promised() || self.options.fsync)
     }
 
     fn verify(&mut self) -> Result<Option<Damage>> {
+        if self.holds_what_was_promised() {
+            return Ok(None);
+        }
+        self.spill()?;
         if !self.is_promised() {
             self.opened()?;
             return Ok(None);
@@ -381,7 +410,11 @@ impl Output for PartFile {
         modified: Option<SystemTime>,
         part: Option<&Resumable>,
     ) -> Result<()> {
-        let finished = self.complete(modified);
+        let finished = match self.name_what_is_held(modified) {
+            Ok(true) => return Ok(()),
+            Ok(false) => self.complete(modified),
+            Err(error) => Err(error),
+        };
         match &finished {
             Ok(()) => {
                 let _ = fs::remove_file(&self.state);
@@ -394,11 +427,14 @@ impl Output for PartFile {
     }
 
     fn abandon(mut self: Box<Self>, part: Option<&Resumable>) {
+        let part = part.filter(|_| self.options.resume);
+        // What can't be written is lost, as if it had not come.
+        let is_kept = part.is_none() || self.spill().is_ok();
         if self.file.is_none() {
             // What may be there is not this run's.
             return;
         }
-        let Some(part) = part.filter(|_| self.options.resume) else {
+        let Some(part) = part.filter(|_| is_kept) else {
             self.remove();
             return;
         };
