@@ -1,8 +1,8 @@
 //! Files below a directory.
 
 use std::fs;
-use std::io::ErrorKind as IoKind;
-use std::path::PathBuf;
+use std::io::{self, ErrorKind as IoKind};
+use std::path::{Path, PathBuf};
 
 use super::files::{irregular, is_irregular};
 use super::names::{SeenNames, link_out_of};
@@ -52,6 +52,8 @@ pub struct DirectorySink {
     names: SeenNames,
     /// The directory that a file was to go to last: it is there, or was removed behind this run's back.
     made: PathBuf,
+    /// Nothing was in it before this run, so that nothing needs to be looked for.
+    was_empty: bool,
 }
 
 impl DirectorySink {
@@ -62,7 +64,17 @@ impl DirectorySink {
             options,
             names: SeenNames::default(),
             made: PathBuf::new(),
+            was_empty: false,
         }
+    }
+
+    fn make(&mut self, directory: &Path) -> io::Result<()> {
+        let is_first = self.made.as_os_str().is_empty();
+        let is_new = fs::symlink_metadata(directory).is_err();
+        fs::create_dir_all(directory)?;
+        self.was_empty = is_new || is_first && fs::read_dir(directory)?.next().is_none();
+        directory.clone_into(&mut self.made);
+        Ok(())
     }
 
     fn look(&mut self, spec: &FileSpec, output: &mut PartFile) -> Result<Opened> {
@@ -75,9 +87,7 @@ impl DirectorySink {
             return Err(Error::new(ErrorKind::FileIo, message));
         }
         if let Some(parent) = output.target.parent().filter(|parent| **parent != self.made) {
-            fs::create_dir_all(parent)
-                .map_err(|error| io_failure(parent, "can't be made", error))?;
-            parent.clone_into(&mut self.made);
+            self.make(parent).map_err(|error| io_failure(parent, "can't be made", error))?;
         }
         if let Some(other) = self.names.same_file(&self.directory, &spec.name) {
             let message = format!(
@@ -86,6 +96,10 @@ impl DirectorySink {
                 output.target.display()
             );
             return Err(Error::new(ErrorKind::Exists, message));
+        }
+        if self.was_empty {
+            output.is_alone();
+            return Ok(Opened::Fresh);
         }
         match fs::metadata(&output.target) {
             Ok(found) if !found.is_file() => return Err(irregular(&output.target)),

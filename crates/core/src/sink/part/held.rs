@@ -63,3 +63,136 @@ impl PartFile {
         Ok(is_named)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use crate::ErrorKind;
+    use crate::catalog::FileSpec;
+    use crate::digest::hash_file;
+    use crate::engine::{Opened, Resumable, Validator};
+    use crate::sink::{DirectoryOptions, DirectorySink, Output, Sink};
+
+    const CONTENT: &[u8] = b"0123456789";
+
+    fn spec() -> FileSpec {
+        FileSpec::from_url("http://h/f".parse().unwrap()).unwrap()
+    }
+
+    fn begun(directory: &Path, spec: &FileSpec) -> Box<dyn Output> {
+        let (opened, mut output) =
+            DirectorySink::new(directory, DirectoryOptions::default()).open(spec);
+        assert_eq!(opened, Opened::Fresh);
+        output.set_size(CONTENT.len() as u64).unwrap();
+        output
+    }
+
+    fn names(directory: &Path) -> BTreeSet<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn assert_is_alone_and_whole(directory: &Path) {
+        assert_eq!(names(directory), ["f".to_owned()].into());
+        assert_eq!(fs::read(directory.join("f")).unwrap(), CONTENT);
+    }
+
+    #[test]
+    fn a_short_file_is_nowhere_until_it_is_whole() {
+        let out = tempfile::tempdir().unwrap();
+        let mut output = begun(out.path(), &spec());
+        output.write_at(0, &CONTENT[..5]).unwrap();
+        output.write_at(5, &CONTENT[5..]).unwrap();
+        assert!(names(out.path()).is_empty());
+        assert!(output.verify().unwrap().is_none());
+        output.finish(None, None).unwrap();
+        assert_is_alone_and_whole(out.path());
+    }
+
+    #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
+    fn what_came_of_it_is_kept_for_a_rerun() {
+        let out = tempfile::tempdir().unwrap();
+        let mut output = begun(out.path(), &spec());
+        output.write_at(0, &CONTENT[..5]).unwrap();
+        let validator = Validator { etag: Some("\"1\"".into()), last_modified: None };
+        let part = Resumable { size: 10, validator, done: vec![0..5] };
+        output.abandon(Some(&part));
+        let (opened, mut output) =
+            DirectorySink::new(out.path(), DirectoryOptions::default()).open(&spec());
+        assert_eq!(opened, Opened::Part(part));
+        output.write_at(5, &CONTENT[5..]).unwrap();
+        output.finish(None, None).unwrap();
+        assert_is_alone_and_whole(out.path());
+    }
+
+    #[test]
+    fn nothing_is_left_of_one_that_is_given_up() {
+        let out = tempfile::tempdir().unwrap();
+        let mut output = begun(out.path(), &spec());
+        output.write_at(0, &CONTENT[..5]).unwrap();
+        output.abandon(None);
+        assert!(names(out.path()).is_empty());
+    }
+
+    #[test]
+    fn bytes_may_come_in_any_order() {
+        let out = tempfile::tempdir().unwrap();
+        let mut output = begun(out.path(), &spec());
+        output.write_at(0, &CONTENT[..2]).unwrap();
+        output.write_at(5, &CONTENT[5..]).unwrap();
+        output.write_at(2, &CONTENT[2..5]).unwrap();
+        output.finish(None, None).unwrap();
+        assert_is_alone_and_whole(out.path());
+    }
+
+    #[test]
+    fn one_that_begins_anew_forgets_what_came() {
+        let out = tempfile::tempdir().unwrap();
+        let mut output = begun(out.path(), &spec());
+        output.write_at(0, b"xxxxx").unwrap();
+        output.restart().unwrap();
+        output.write_at(0, CONTENT).unwrap();
+        output.finish(None, None).unwrap();
+        assert_is_alone_and_whole(out.path());
+    }
+
+    #[test]
+    fn wrong_bytes_are_found_and_taken_back() {
+        let out = tempfile::tempdir().unwrap();
+        let right = out.path().join("right");
+        fs::write(&right, CONTENT).unwrap();
+        let mut spec = spec();
+        let algorithm = crate::catalog::DigestAlgorithm::Sha256;
+        let value = hash_file(&right, algorithm).unwrap();
+        fs::remove_file(&right).unwrap();
+        spec.digest = Some(crate::catalog::Digest { algorithm, value });
+        let mut output = begun(out.path(), &spec);
+        output.write_at(0, b"0123x56789").unwrap();
+        let damage = output.verify().unwrap().unwrap();
+        assert_eq!(damage.failure.kind(), ErrorKind::Checksum);
+        for range in damage.ranges {
+            let part = range.start as usize..range.end as usize;
+            output.write_at(range.start, &CONTENT[part]).unwrap();
+            output.wrote(range);
+        }
+        assert!(output.verify().unwrap().is_none());
+        output.finish(None, None).unwrap();
+        assert_is_alone_and_whole(out.path());
+    }
+
+    #[test]
+    fn what_was_put_there_meanwhile_is_not_replaced() {
+        let out = tempfile::tempdir().unwrap();
+        let mut output = begun(out.path(), &spec());
+        output.write_at(0, CONTENT).unwrap();
+        fs::write(out.path().join("f"), "another").unwrap();
+        let error = output.finish(None, None).unwrap_err();
+        assert!(error.message().contains("another run has just finished it"), "{error}");
+        assert_eq!(names(out.path()), ["f".to_owned()].into());
+        assert_eq!(fs::read(out.path().join("f")).unwrap(), b"another");
+    }
+}
