@@ -8,6 +8,11 @@ mod part;
 #[cfg_attr(not(unix), path = "sink/space_elsewhere.rs")]
 mod space;
 mod stream;
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "android")),
+    path = "sink/unnamed_elsewhere.rs"
+)]
+mod unnamed;
 
 use std::fs::File;
 use std::io::{self, ErrorKind as IoKind};

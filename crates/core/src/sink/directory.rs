@@ -3,11 +3,13 @@
 use std::fs;
 use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::files::{irregular, is_irregular};
 use super::names::{SeenNames, link_out_of};
 use super::part::PartFile;
 use super::space::space_at;
+use super::unnamed::Directory;
 use super::{Output, Sink, Space, io_failure};
 use crate::catalog::FileSpec;
 use crate::engine::{Existing, Opened};
@@ -52,6 +54,8 @@ pub struct DirectorySink {
     names: SeenNames,
     /// The directory that a file was to go to last: it is there, or was removed behind this run's back.
     made: PathBuf,
+    /// The same, as it was found.
+    found: Option<Arc<Directory>>,
     /// Nothing was in it before this run, so that nothing needs to be looked for.
     was_empty: bool,
 }
@@ -64,6 +68,7 @@ impl DirectorySink {
             options,
             names: SeenNames::default(),
             made: PathBuf::new(),
+            found: None,
             was_empty: false,
         }
     }
@@ -72,19 +77,16 @@ impl DirectorySink {
         let is_first = self.made.as_os_str().is_empty();
         let is_new = fs::symlink_metadata(directory).is_err();
         fs::create_dir_all(directory)?;
-        self.was_empty = is_new || is_first && fs::read_dir(directory)?.next().is_none();
+        let is_empty = || fs::read_dir(directory).is_ok_and(|mut found| found.next().is_none());
+        self.was_empty = is_new || is_first && is_empty();
+        self.found = Directory::open(&self.directory, directory).map(Arc::new);
         directory.clone_into(&mut self.made);
         Ok(())
     }
 
     fn look(&mut self, spec: &FileSpec, output: &mut PartFile) -> Result<Opened> {
-        if let Some(link) = link_out_of(&self.directory, &spec.name) {
-            let message = format!(
-                "{}: a link that leads out of {}; remove it, or give the directory that it leads to",
-                link.display(),
-                self.directory.display()
-            );
-            return Err(Error::new(ErrorKind::FileIo, message));
+        if let Some(failure) = leads_out(&self.directory, &spec.name) {
+            return Err(failure);
         }
         if let Some(parent) = output.target.parent().filter(|parent| **parent != self.made) {
             self.make(parent).map_err(|error| io_failure(parent, "can't be made", error))?;
@@ -98,7 +100,7 @@ impl DirectorySink {
             return Err(Error::new(ErrorKind::Exists, message));
         }
         if self.was_empty {
-            output.is_alone();
+            output.is_alone_in(self.found.as_ref());
             return Ok(Opened::Fresh);
         }
         match fs::metadata(&output.target) {
@@ -113,7 +115,7 @@ impl DirectorySink {
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),
         }
         let Ok(part) = fs::symlink_metadata(&output.part) else {
-            output.is_alone();
+            output.is_alone_in(self.found.as_ref());
             return Ok(Opened::Fresh);
         };
         if let Some(path) =
@@ -133,6 +135,17 @@ impl DirectorySink {
         }
         Ok(Opened::Fresh)
     }
+}
+
+/// Why `name` is not written to, if a link leads it out of `root`.
+pub(super) fn leads_out(root: &Path, name: &str) -> Option<Error> {
+    let link = link_out_of(root, name)?;
+    let message = format!(
+        "{}: a link that leads out of {}; remove it, or give the directory that it leads to",
+        link.display(),
+        root.display()
+    );
+    Some(Error::new(ErrorKind::FileIo, message))
 }
 
 impl Sink for DirectorySink {

@@ -3,7 +3,6 @@
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind as IoKind, Read};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use crate::{Error, ErrorKind};
 
@@ -125,37 +124,6 @@ pub(crate) fn is_at(found: &Metadata, path: &Path) -> bool {
 #[cfg(not(unix))]
 pub(crate) fn is_at(_found: &Metadata, _path: &Path) -> bool {
     true
-}
-
-/// Makes a file at `target`, where nothing is, which is there with all of `data` or not at all.
-///
-/// # Errors
-/// There is something, or files without a name are not to be had here.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn link_new(target: &Path, data: &[u8], modified: Option<SystemTime>) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
-
-    let directory = target.parent().ok_or(IoKind::NotFound)?;
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = File::from(open(directory, flags, Mode::from_raw_mode(0o666))?);
-    write_all_at(&file, 0, data)?;
-    if let Some(modified) = modified {
-        // A file system without times is no reason to fail.
-        let _ = file.set_modified(modified);
-    }
-    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(linkat(CWD, unnamed, CWD, target, AtFlags::SYMLINK_FOLLOW)?)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) fn link_new(
-    _target: &Path,
-    _data: &[u8],
-    _modified: Option<SystemTime>,
-) -> io::Result<()> {
-    Err(IoKind::Unsupported.into())
 }
 
 /// Cuts off what `file` has behind `length`.

@@ -1,46 +1,92 @@
 //! A short file in memory until it is whole: it gets its name at once, and costs neither a part nor a state.
 
+use std::ffi::OsStr;
+use std::fs::File;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::PartFile;
-use crate::Result;
 use crate::digest::Hasher;
-use crate::sink::files::link_new;
+use crate::sink::directory::leads_out;
+use crate::sink::unnamed::Directory;
+use crate::{Error, Result};
 
 /// Bytes of a file that stays in memory. A run that is killed loses no more of each.
 const MOST_HELD: u64 = 32 * 1024;
 
+/// The bytes of a file from the first on, as long as they are nowhere else.
+#[derive(Debug)]
+pub(super) struct Held {
+    bytes: Vec<u8>,
+    /// Of the whole file.
+    size: usize,
+    directory: Arc<Directory>,
+    /// Has all of the bytes, once they are there.
+    unnamed: Option<File>,
+}
+
 impl PartFile {
-    /// Nobody else has begun the file: its bytes may stay in memory, if they are few.
-    pub(in crate::sink) fn is_alone(&mut self) {
-        self.may_hold = !self.options.fsync;
+    /// Nobody else has begun the file, which goes to `directory`: its bytes may stay in memory, if they are few.
+    pub(in crate::sink) fn is_alone_in(&mut self, directory: Option<&Arc<Directory>>) {
+        self.directory = directory.filter(|_| !self.options.fsync).cloned();
     }
 
     /// The file has `size` bytes in all.
     pub(super) fn hold_if_short(&mut self, size: u64) {
-        if self.may_hold && self.file.is_none() && self.held.is_none() && size <= MOST_HELD {
-            self.held = Some(Vec::with_capacity(size as usize));
+        if self.file.is_some() || self.held.is_some() || size > MOST_HELD {
+            return;
         }
+        let size = size as usize;
+        self.held = self.directory.take().map(|directory| Held {
+            bytes: Vec::with_capacity(size),
+            size,
+            directory,
+            unnamed: None,
+        });
     }
 
-    /// Appends `data`, unless it is to go elsewhere than behind what is there.
+    /// Appends `data`, unless it is to go elsewhere than behind what is there, or finds no place on the disk.
     pub(super) fn hold(&mut self, offset: u64, data: &[u8]) -> bool {
-        let Some(held) = &mut self.held else { return false };
-        let follows = held.len() as u64 == offset;
-        let fits = held.len() + data.len() <= MOST_HELD as usize;
-        if follows && fits {
-            held.extend_from_slice(data);
+        let Some(held) = self.held.as_mut().filter(|_| self.file.is_none()) else { return false };
+        let before = held.bytes.len();
+        if before as u64 != offset || data.len() > held.size - before {
+            return false;
         }
-        follows && fits
+        held.bytes.extend_from_slice(data);
+        if held.bytes.len() == held.size {
+            held.unnamed = held.directory.make(&held.bytes).ok();
+            if held.unnamed.is_none() {
+                held.bytes.truncate(before);
+                return false;
+            }
+        }
+        true
     }
 
-    /// What was held goes to the part, as what follows will.
+    /// What was held goes to the part, as what follows will. Where it can't be, it stays in memory.
     pub(super) fn spill(&mut self) -> Result<()> {
-        self.may_hold = false;
-        match self.held.take() {
-            Some(held) if !held.is_empty() => self.write_to_part(0, &held),
-            _ => Ok(()),
+        let Some(held) = self.held.take() else { return Ok(()) };
+        let written = self.write_held(&held);
+        if written.is_err() {
+            self.held = Some(held);
         }
+        written
+    }
+
+    fn write_held(&mut self, held: &Held) -> Result<()> {
+        if held.bytes.is_empty() {
+            return Ok(());
+        }
+        let is_there = self.target.parent().is_some_and(|parent| held.directory.is_at(parent));
+        if !is_there && let Some(failure) = self.leads_out_of(&held.directory) {
+            return Err(failure);
+        }
+        self.write_to_part(0, &held.bytes)
+    }
+
+    fn leads_out_of(&self, directory: &Directory) -> Option<Error> {
+        let name = self.target.strip_prefix(&directory.root).ok()?;
+        leads_out(&directory.root, name.to_str()?)
     }
 
     /// Whether what is held is the whole file and has the digest that was promised.
@@ -48,7 +94,7 @@ impl PartFile {
         let (Some(held), None) = (&self.held, &self.pieces) else { return false };
         self.promised().is_none_or(|promised| {
             let mut hasher = Hasher::new(promised.algorithm);
-            hasher.update(held);
+            hasher.update(&held.bytes);
             hasher.finish() == promised.value
         })
     }
@@ -56,11 +102,42 @@ impl PartFile {
     /// Gives what is held its name. If that can't be, it goes to the part, which tells why.
     pub(super) fn name_what_is_held(&mut self, modified: Option<SystemTime>) -> Result<bool> {
         let Some(held) = &self.held else { return Ok(false) };
-        let is_named = link_new(&self.target, held, modified).is_ok();
+        let is_named = self.file.is_none() && self.link_held(held, modified).is_some();
         if !is_named {
             self.spill()?;
         }
         Ok(is_named)
+    }
+
+    fn link_held(&self, held: &Held, modified: Option<SystemTime>) -> Option<()> {
+        let directory = &held.directory;
+        // Another run that has a state has, or had, a part: it goes on, or this one has to clear it away.
+        let is_clear = directory.is_at(self.target.parent()?)
+            && !directory.has(self.state.file_name().unwrap_or(OsStr::new("")));
+        if !is_clear {
+            return None;
+        }
+        let made;
+        let unnamed = match &held.unnamed {
+            Some(unnamed) => unnamed,
+            None => {
+                made = directory.make(&held.bytes).ok()?;
+                &made
+            }
+        };
+        if let Some(modified) = modified {
+            // A file system without times is no reason to fail.
+            let _ = unnamed.set_modified(modified);
+        }
+        directory.link(unnamed, self.target.file_name()?).ok()
+    }
+
+    /// Forgets what is held.
+    pub(super) fn forget_held(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.bytes.clear();
+            held.unnamed = None;
+        }
     }
 }
 
@@ -90,6 +167,13 @@ mod tests {
         output
     }
 
+    /// The first half of it is there.
+    #[expect(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
+    fn half() -> Resumable {
+        let validator = Validator { etag: Some("\"1\"".into()), last_modified: None };
+        Resumable { size: 10, validator, done: vec![0..5] }
+    }
+
     fn names(directory: &Path) -> BTreeSet<String> {
         let entries = fs::read_dir(directory).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -113,20 +197,62 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
     fn what_came_of_it_is_kept_for_a_rerun() {
         let out = tempfile::tempdir().unwrap();
         let mut output = begun(out.path(), &spec());
         output.write_at(0, &CONTENT[..5]).unwrap();
-        let validator = Validator { etag: Some("\"1\"".into()), last_modified: None };
-        let part = Resumable { size: 10, validator, done: vec![0..5] };
-        output.abandon(Some(&part));
+        output.abandon(Some(&half()));
         let (opened, mut output) =
             DirectorySink::new(out.path(), DirectoryOptions::default()).open(&spec());
-        assert_eq!(opened, Opened::Part(part));
+        assert_eq!(opened, Opened::Part(half()));
         output.write_at(5, &CONTENT[5..]).unwrap();
         output.finish(None, None).unwrap();
         assert_is_alone_and_whole(out.path());
+    }
+
+    #[test]
+    fn what_another_run_has_left_half_way_is_cleared_away() {
+        let out = tempfile::tempdir().unwrap();
+        let [mut first, mut second] = [(); 2].map(|()| begun(out.path(), &spec()));
+        first.write_at(0, &CONTENT[..5]).unwrap();
+        second.write_at(0, CONTENT).unwrap();
+        first.abandon(Some(&half()));
+        assert_eq!(names(out.path()), ["f.part".to_owned(), "f.part.state".to_owned()].into());
+        second.finish(None, None).unwrap();
+        assert_is_alone_and_whole(out.path());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_becomes_a_link_is_not_followed() {
+        for is_finished in [true, false] {
+            let (out, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let mut spec = spec();
+            spec.name = "sub/f".to_owned();
+            let mut output = begun(out.path(), &spec);
+            output.write_at(0, CONTENT).unwrap();
+            fs::rename(out.path().join("sub"), out.path().join("moved")).unwrap();
+            std::os::unix::fs::symlink(elsewhere.path(), out.path().join("sub")).unwrap();
+            if is_finished {
+                let error = output.finish(None, None).unwrap_err();
+                assert!(error.message().contains("a link that leads out of"), "{error}");
+            } else {
+                output.abandon(Some(&half()));
+            }
+            assert!(names(elsewhere.path()).is_empty(), "{:?}", names(elsewhere.path()));
+        }
+    }
+
+    #[test]
+    fn the_part_of_another_program_stays_its_own() {
+        let out = tempfile::tempdir().unwrap();
+        let mut output = begun(out.path(), &spec());
+        output.write_at(0, CONTENT).unwrap();
+        fs::write(out.path().join("f"), "another").unwrap();
+        fs::write(out.path().join("f.part"), "another's part").unwrap();
+        output.finish(None, None).unwrap_err();
+        assert_eq!(names(out.path()), ["f".to_owned(), "f.part".to_owned()].into());
+        assert_eq!(fs::read(out.path().join("f.part")).unwrap(), b"another's part");
     }
 
     #[test]
