@@ -50,12 +50,21 @@ pub struct LaneUse {
     pub rate: BitRate,
     /// Every lane had work, and there is more of it.
     pub all_busy: bool,
+    /// How many times the planned lanes are in use: more than was asked for where fewer were planned since.
+    pub times_used: u32,
     /// Twice the lanes, or nearly, would still be within the budgets.
     pub may_double: bool,
     /// The rate still grows by itself: nothing can be told from it yet.
     pub is_filling: bool,
     /// How long a change takes to show: a few round trips.
     pub settle: Duration,
+}
+
+impl LaneUse {
+    /// Twice of what is in use: as much as is there anyway would bring nothing.
+    fn doubled(&self, factor: u32) -> u32 {
+        factor.max(self.times_used).saturating_mul(2)
+    }
 }
 
 /// How long the head of a response took to come.
@@ -139,7 +148,7 @@ impl LaneGrowth {
         let ready = free && lanes.all_busy && lanes.may_double && now >= self.doubled_until;
         if ready {
             self.trial = None;
-            self.factor = self.factor.saturating_mul(2);
+            self.factor = lanes.doubled(self.factor);
             self.doubled_until = now + shows_after(rtt);
         }
         ready
@@ -208,7 +217,7 @@ impl LaneGrowth {
             rate_before: lanes.rate,
             judged_at: now + lanes.settle * 3 / 2,
         });
-        self.factor = self.factor.saturating_mul(2);
+        self.factor = lanes.doubled(self.factor);
         true
     }
 }
@@ -229,6 +238,7 @@ mod tests {
         LaneUse {
             rate: BitRate::from_mbps(mbps),
             all_busy,
+            times_used: 1,
             may_double: true,
             is_filling: false,
             settle: Duration::from_millis(400),
@@ -251,6 +261,17 @@ mod tests {
         assert!(growth.on_rate(at(22_300), sample(20.1, true)));
         assert!(!growth.on_rate(at(50_000), sample(20.1, true)), "the second rest is longer");
         assert!(growth.on_rate(at(62_300), sample(20.1, true)));
+    }
+
+    #[test]
+    fn a_trial_has_more_lanes_than_are_in_use() {
+        let mut growth = LaneGrowth::default();
+        let left_over = LaneUse { times_used: 2, ..sample(10.0, true) };
+        assert!(!growth.on_rate(at(100), left_over));
+        assert!(growth.on_rate(at(500), left_over));
+        assert_eq!(growth.factor(), 4);
+        assert!(growth.on_rate(at(1_100), left_over), "it did not pay");
+        assert_eq!(growth.factor(), 1);
     }
 
     #[test]

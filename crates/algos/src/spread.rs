@@ -226,6 +226,7 @@ mod tests {
         LaneUse {
             rate: BitRate::from_mbps(mbps),
             all_busy: true,
+            times_used: 1,
             may_double: false,
             is_filling: false,
             settle: RTT * 3,

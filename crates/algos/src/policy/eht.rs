@@ -49,6 +49,8 @@ pub struct EhtConfig {
     /// holds connections down, a link that is faster than was assumed) is met better by more of them. At 1
     /// it is the fewest of the best.
     pub as_good: f64,
+    /// The same of what a search has measured: the windows of a few seconds tell no better.
+    pub as_good_measured: f64,
     /// The step of the search: "`for i = 1; i <= maxCC; i += 3`" (line 14).
     pub step: u32,
     /// `efficientCC`, an input of the printed algorithm: the best number of channels that an
@@ -69,7 +71,7 @@ pub struct EhtConfig {
     pub patience: u32,
     /// A window is clearly worse below this share of the best efficiency.
     pub clearly_worse: f64,
-    /// The search runs again when bandwidth or RTT have changed by this factor.
+    /// The search runs again when the bandwidth has changed by this factor.
     pub link_change: f64,
 }
 
@@ -79,6 +81,7 @@ impl Default for EhtConfig {
             weighting: Weighting::default(),
             objective: Objective::default(),
             as_good: 0.99,
+            as_good_measured: 0.95,
             step: 3,
             efficient_channels: None,
             ramp_rtts: 4,
@@ -299,6 +302,13 @@ impl Eht {
         let priority = heaviest_first(observation.clusters);
         Plan::new(observation, shares, channels).finish(reason, &large_to_small, &priority)
     }
+
+    /// Whether a search has to be made again. A round trip that became longer and costs no throughput is a
+    /// queue of one's own: it comes with what was found best.
+    fn has_changed(&self, before: &LinkEstimate, now: &LinkEstimate) -> bool {
+        let (before, now) = (before.bandwidth.bps(), now.bandwidth.bps());
+        before.max(now) > before.min(now) * self.config.link_change
+    }
 }
 
 impl Policy for Eht {
@@ -311,9 +321,7 @@ impl Policy for Eht {
         self.phase = match std::mem::replace(&mut self.phase, Phase::Undecided) {
             Phase::Undecided | Phase::Uninformed => self.begin(now, observation),
             Phase::Searching(search) => self.continue_search(now, observation, search),
-            Phase::Settled { link, .. }
-                if observation.link.differs_from(&link, self.config.link_change) =>
-            {
+            Phase::Settled { link, .. } if self.has_changed(&link, &observation.link) => {
                 self.begin(now, observation)
             }
             Phase::Settled { channels, link, searched: None } => {

@@ -166,15 +166,18 @@ impl Engine {
         if are_short && self.answer_time < self.link.estimate().rtt * 2 {
             return Further::Nothing;
         }
-        let room = if are_short { self.room.separate } else { self.room.shared };
         let probing = u32::from(self.spread.probes());
         let may_double = self.origins.iter().any(|origin| {
             let most = origin.budget.capacity().min(total);
+            let room = if origin.multiplexes { self.room.shared } else { self.room.separate };
             // Who has fewer requests than connections needs none more.
-            let may_probe =
-                if are_short { origin.opened < most } else { origin.streams + probing >= room };
-            origin.multiplexes != are_short && may_probe && room.saturating_mul(2) <= most
+            let may_probe = match are_short {
+                true => !origin.multiplexes && origin.opened < most,
+                false => origin.streams + probing >= room,
+            };
+            may_probe && room.saturating_mul(2) <= most
         });
+        let room = if are_short { self.room.separate } else { self.room.shared };
         match may_double {
             true => Further::Doubling,
             false if !are_short && self.kept_early() + probing >= room => Further::Proof,
@@ -248,7 +251,8 @@ impl Engine {
             let sure = if are_sure { part(planned) } else { part(lanes).min(files) };
             let streams = sure.max(part(ahead).min(files));
             let streams = match self.spread.probes() {
-                true if !state.multiplexes => state.opened.saturating_add(1),
+                // One more than there are, however they came to be.
+                true if !state.multiplexes => state.opened.max(state.streams).saturating_add(1),
                 true if state.streams + 1 >= limit || proves => limit,
                 _ => streams,
             };

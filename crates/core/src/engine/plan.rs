@@ -146,9 +146,12 @@ impl Engine {
         let lanes = self.lanes_in_all();
         // Without files that wait, what grows is range streams.
         let in_use = if self.waiting.is_empty() { self.streams.len() as u32 } else { lanes };
+        let planned = (lanes / self.growth.factor()).max(1);
+        let files: u32 = self.origins.iter().map(|origin| origin.files_in_transfer()).sum();
         Some(LaneUse {
             rate: self.goodput,
             all_busy: self.has_work_for_more(),
+            times_used: files / planned,
             may_double: in_use.saturating_mul(3) / 2 <= self.most_lanes(),
             is_filling: self.link.is_filling(),
             settle: (self.link.estimate().rtt * 3).max(SETTLE),

@@ -85,6 +85,23 @@ fn a_server_that_caps_connections_is_met_with_more_of_them() {
 }
 
 #[test]
+fn what_sixteen_capped_connections_bring_is_not_taken_for_the_link() {
+    let capped = OriginConfig { connection_rate: Some(BitRate::from_mbps(0.5)), ..H1 };
+    let cases: [(Box<dyn Policy>, Vec<u64>); 3] = [
+        (Box::new(LowE::default()), vec![500_000; 60]),
+        (Box::new(Hat), vec![500_000; 60]),
+        (Box::new(Hat), vec![5_000_000; 6]),
+    ];
+    for (policy, sizes) in cases {
+        let name = policy.name().to_owned();
+        let ending = Scenario::new(&link(50.0, 40), capped, &files(&sizes), 1).run(policy);
+        let over_sixteen = ending.bytes / BitRate::from_mbps(16.0 * 0.5);
+        let share = ending.seconds / over_sixteen.as_secs_f64();
+        assert!(share < 0.75, "{name}: {share} of what sixteen take, {} files", sizes.len());
+    }
+}
+
+#[test]
 fn what_is_cut_over_http2_does_not_come() {
     let http2 = OriginConfig::plain(Protocol::Http2, false);
     let files = files(&[24_000_000]);

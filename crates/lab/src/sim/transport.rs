@@ -17,6 +17,9 @@ use crate::model::Verdict;
 /// The receiver waits so long for a second segment before it acknowledges one (Linux's
 /// `TCP_DELACK_MIN`).
 const DELAYED_ACK: Duration = Duration::from_millis(40);
+/// A server that sends no faster than a cap writes so much of it at once, not what the window takes: who ends
+/// a connection has had no more of it than its time allows.
+const CAPPED_WRITE: Duration = Duration::from_millis(100);
 /// Reads of a connection between two looks at its round-trip time, as pelton-core's `wire` does.
 const READS_PER_RTT: u32 = 64;
 
@@ -125,6 +128,8 @@ impl World {
 
     /// The server sends what windows and caps allow.
     pub(super) fn pump(&mut self, index: ConnectionIndex) {
+        let caps = [self.cap(index), self.origin.rate].into_iter().flatten();
+        let most = caps.map(|cap| (cap * CAPPED_WRITE).0.max(SEGMENT)).min().unwrap_or(u64::MAX);
         loop {
             let now = self.now;
             let connection = &mut self.connections[index as usize];
@@ -140,19 +145,24 @@ impl World {
             }
             let under_way = &mut self.responses_under_way;
             connection.write(|_| *under_way -= 1);
-            let waiting = connection.waiting();
+            let waiting = connection.waiting().min(most);
             let Some(chunk) = connection.sender.next_chunk(now, waiting) else { break };
             self.transmit(index, chunk);
         }
         self.watch_timer(index);
     }
 
+    /// What the server sends over this connection at most.
+    fn cap(&self, index: ConnectionIndex) -> Option<BitRate> {
+        let crawling = self.origin.crawling_connection.filter(|(number, _)| *number == index);
+        crawling.map(|(_, rate)| rate).or(self.origin.connection_rate)
+    }
+
     fn transmit(&mut self, index: ConnectionIndex, chunk: Chunk) {
+        let cap = self.cap(index);
         let connection = &mut self.connections[index as usize];
         let pace = |rate: Option<BitRate>| rate.map(|rate| Bytes(chunk.length) / rate);
-        let crawling = self.origin.crawling_connection.filter(|(number, _)| *number == index);
-        let rate = crawling.map(|(_, rate)| rate).or(self.origin.connection_rate);
-        if let Some(time) = pace(rate) {
+        if let Some(time) = pace(cap) {
             connection.paced_until = connection.paced_until.max(self.now) + time;
         }
         if let Some(time) = pace(self.origin.rate) {

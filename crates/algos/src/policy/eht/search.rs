@@ -129,7 +129,7 @@ impl Search {
         let (best, efficiency) = self.best?;
         // Files that were begun under more channels go on under fewer, so windows differ by less than they
         // should.
-        let as_good = |(_, other): &&(u32, f64)| *other >= efficiency * config.as_good;
+        let as_good = |(_, other): &&(u32, f64)| *other >= efficiency * config.as_good_measured;
         let most = self.tried.iter().filter(as_good).map(|(channels, _)| *channels).max();
         let best = most.filter(|_| !observation.is_told).unwrap_or(best);
         let unit = match config.objective {
