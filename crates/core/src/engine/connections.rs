@@ -171,9 +171,10 @@ impl Engine {
             let most = origin.budget.capacity().min(total);
             let room = if origin.multiplexes { self.room.shared } else { self.room.separate };
             // Who has fewer requests than connections needs none more.
-            let may_probe = match are_short {
-                true => !origin.multiplexes && origin.opened < most,
-                false => origin.streams + probing >= room,
+            let may_probe = if are_short {
+                !origin.multiplexes && origin.opened < most
+            } else {
+                origin.streams + probing >= room
             };
             may_probe && room.saturating_mul(2) <= most
         });

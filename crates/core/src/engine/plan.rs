@@ -147,7 +147,7 @@ impl Engine {
         // Without files that wait, what grows is range streams.
         let in_use = if self.waiting.is_empty() { self.streams.len() as u32 } else { lanes };
         let planned = (lanes / self.growth.factor()).max(1);
-        let files: u32 = self.origins.iter().map(|origin| origin.files_in_transfer()).sum();
+        let files: u32 = self.origins.iter().map(super::OriginState::files_in_transfer).sum();
         Some(LaneUse {
             rate: self.goodput,
             all_busy: self.has_work_for_more(),

@@ -118,12 +118,11 @@ impl PartFile {
             return None;
         }
         let made;
-        let unnamed = match &held.unnamed {
-            Some(unnamed) => unnamed,
-            None => {
-                made = directory.make(&held.bytes).ok()?;
-                &made
-            }
+        let unnamed = if let Some(unnamed) = &held.unnamed {
+            unnamed
+        } else {
+            made = directory.make(&held.bytes).ok()?;
+            &made
         };
         if let Some(modified) = modified {
             // A file system without times is no reason to fail.
