@@ -26,10 +26,18 @@ impl LinkEstimate {
 
     /// Whether bandwidth or RTT differ from `other` by more than `factor` either way.
     pub fn differs_from(&self, other: &Self, factor: f64) -> bool {
-        let far = |a: f64, b: f64| a > b * factor || b > a * factor;
-        far(self.bandwidth.bps(), other.bandwidth.bps())
-            || far(self.rtt.as_secs_f64(), other.rtt.as_secs_f64())
+        self.differs_in_bandwidth(other, factor)
+            || are_apart(self.rtt.as_secs_f64(), other.rtt.as_secs_f64(), factor)
     }
+
+    /// Whether the bandwidth alone does.
+    pub fn differs_in_bandwidth(&self, other: &Self, factor: f64) -> bool {
+        are_apart(self.bandwidth.bps(), other.bandwidth.bps(), factor)
+    }
+}
+
+fn are_apart(a: f64, b: f64, factor: f64) -> bool {
+    a > b * factor || b > a * factor
 }
 
 /// What is assumed or known before anything was measured.

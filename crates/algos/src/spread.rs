@@ -1,4 +1,4 @@
-//! How many connections requests share where losses, and not the path, limit each of them.
+//! How many connections there are where losses or the server, and not the path, limit each of them.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ const PATIENCE: u32 = 10;
 /// A path that was full stays so for a while; after each such finding for longer.
 const REST: Duration = Duration::from_secs(5);
 
-/// Doubles the connections that requests share, and what goes over them, while that pays.
+/// Doubles connections, and what goes over them, while that pays.
 ///
-/// Requests that share a few connections share their windows, and each loss halves one of them. What the
-/// path holds can't be told from the rate then: it is what those few connections bring. A handshake tells
+/// Requests that share a few connections share their windows, and each loss halves one of them; a server may hold
+/// each connection down. What the path holds can't be told from the rate then: it is what those few connections bring. A handshake tells
 /// it. One more connection is opened; where its handshake does not queue, the path is not full. Then
 /// connections are doubled for a trial, which is judged by what they bring.
 #[derive(Debug, Clone)]

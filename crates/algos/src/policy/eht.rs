@@ -302,13 +302,6 @@ impl Eht {
         let priority = heaviest_first(observation.clusters);
         Plan::new(observation, shares, channels).finish(reason, &large_to_small, &priority)
     }
-
-    /// Whether a search has to be made again. A round trip that became longer and costs no throughput is a
-    /// queue of one's own: it comes with what was found best.
-    fn has_changed(&self, before: &LinkEstimate, now: &LinkEstimate) -> bool {
-        let (before, now) = (before.bandwidth.bps(), now.bandwidth.bps());
-        before.max(now) > before.min(now) * self.config.link_change
-    }
 }
 
 impl Policy for Eht {
@@ -321,7 +314,11 @@ impl Policy for Eht {
         self.phase = match std::mem::replace(&mut self.phase, Phase::Undecided) {
             Phase::Undecided | Phase::Uninformed => self.begin(now, observation),
             Phase::Searching(search) => self.continue_search(now, observation, search),
-            Phase::Settled { link, .. } if self.has_changed(&link, &observation.link) => {
+            // A round trip that became longer and costs no throughput is a queue of one's own: it comes with
+            // what was found best.
+            Phase::Settled { link, .. }
+                if observation.link.differs_in_bandwidth(&link, self.config.link_change) =>
+            {
                 self.begin(now, observation)
             }
             Phase::Settled { channels, link, searched: None } => {

@@ -157,8 +157,8 @@ impl Engine {
         connections::pipelined(self.room.pipelined, connections)
     }
 
-    /// What one connection more could be of use for: twice of those that larger files share, or of those
-    /// that short files have for themselves.
+    /// What one connection more could be of use for: twice of those that larger files share or have for
+    /// themselves, or of those that short files have for themselves.
     pub(super) fn further_connections(&self) -> Further {
         let total = self.config.limits.max_connections;
         let are_short = self.room.requests != u32::MAX;
@@ -178,10 +178,11 @@ impl Engine {
             };
             may_probe && room.saturating_mul(2) <= most
         });
-        let room = if are_short { self.room.separate } else { self.room.shared };
         match may_double {
             true => Further::Doubling,
-            false if !are_short && self.kept_early() + probing >= room => Further::Proof,
+            false if !are_short && self.kept_early() + probing >= self.room.shared => {
+                Further::Proof
+            }
             false => Further::Nothing,
         }
     }
