@@ -8,6 +8,12 @@ use crate::units::{BitRate, Bytes};
 /// Less is not worth a request of its own: with its answer's head it costs some 600 bytes.
 const LEAST_PART: Bytes = Bytes::kib(256);
 
+/// Whether a file of `expected` bytes, where anything tells how many, is better asked for in parts from its
+/// first byte on. One that is short takes a single answer either way, and a plain GET has more friends.
+pub fn suit(expected: Option<u64>) -> bool {
+    expected.is_none_or(|bytes| bytes > LEAST_PART.0 * 2)
+}
+
 /// A part takes at least so long, and so many times as long as an answer: what was asked for and is no longer
 /// wanted is received for nothing, but each part costs a request, and perhaps the time that its server thinks.
 const PART_LASTS: Duration = Duration::from_millis(500);
@@ -108,6 +114,12 @@ mod tests {
         parts.on_bytes(at(1_100), 200_000);
         assert_eq!(parts.next(200 * 1024, 10_000_000), Some(512 * 1024 + 1_600_000));
         assert_eq!(parts.next(300 * 1024, 10_000_000), None);
+    }
+
+    #[test]
+    fn short_files_come_in_one_piece() {
+        assert!(suit(None) && suit(Some(600_000)));
+        assert!(!suit(Some(500_000)));
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::connections::FIRST_FLIGHT;
 /// It costs a connection to cut a stream early, which is little for so many times what it has brought.
 const WORTH_EARLY_CUT: u64 = 8;
 
+/// A stream that is split keeps what it has asked for as long as this part of half of its range is left.
+const WORTH_KEEPING: u64 = 2;
+
 /// A half-open range of byte offsets.
 pub type ByteRange = std::ops::Range<u64>;
 
@@ -26,6 +29,9 @@ pub struct InFlight {
     pub position: u64,
     /// The end of its range (excluded); `None` while the file's size is not known.
     pub end: Option<u64>,
+    /// Up to here it was asked for, where its range is asked for in parts: what lies behind can be given to
+    /// others for nothing.
+    pub asked: Option<u64>,
 }
 
 impl InFlight {
@@ -149,7 +155,8 @@ impl FileRanges {
     pub fn start_whole(&mut self, stream: StreamId) {
         self.done.clear();
         self.in_flight.clear();
-        self.in_flight.insert(stream, InFlight { start: 0, position: 0, end: self.size });
+        let in_flight = InFlight { start: 0, position: 0, end: self.size, asked: None };
+        self.in_flight.insert(stream, in_flight);
     }
 
     /// Gives `stream` a range of its own: a part of the largest gap, such that `sharers` streams
@@ -171,8 +178,16 @@ impl FileRanges {
             in_flight.end = Some(end);
         }
         let ByteRange { start, end } = assignment.range;
-        self.in_flight.insert(stream, InFlight { start, position: start, end: Some(end) });
+        let in_flight = InFlight { start, position: start, end: Some(end), asked: None };
+        self.in_flight.insert(stream, in_flight);
         Some(assignment)
+    }
+
+    /// `stream` asks for its range in parts, and has asked for everything up to `end`.
+    pub fn on_asked(&mut self, stream: StreamId, end: u64) {
+        if let Some(in_flight) = self.in_flight.get_mut(&stream) {
+            in_flight.asked = Some(end);
+        }
     }
 
     /// Leaves `stream` only the first of `parts` even parts of what it has to bring; the others
@@ -286,10 +301,15 @@ impl FileRanges {
     fn half_of_one(&self, gain: impl Fn(StreamId, u64) -> Option<Duration>) -> Option<Assignment> {
         let candidates = self.in_flight.iter().rev().filter_map(|(id, stream)| {
             let remaining = stream.remaining().filter(|remaining| *remaining >= 2)?;
-            Some((gain(*id, remaining)?, *id, remaining / 2, stream.end?))
+            Some((gain(*id, remaining)?, *id, stream))
         });
-        let (_, victim, half, end) = candidates.max_by_key(|(gain, ..)| *gain)?;
-        Some(Assignment { range: end - half..end, cut: Some((victim, end - half)) })
+        let (_, victim, stream) = candidates.max_by_key(|(gain, ..)| *gain)?;
+        let (end, half) = (stream.end?, stream.remaining()? / 2);
+        // What was asked for comes anyhow, and is best kept where enough is left behind it.
+        let is_worth_it = |asked: &u64| end.saturating_sub(*asked) >= (half / WORTH_KEEPING).max(1);
+        let asked = stream.asked.filter(is_worth_it);
+        let cut = asked.map_or(end - half, |asked| asked.max(end - half));
+        Some(Assignment { range: cut..end, cut: Some((victim, cut)) })
     }
 }
 
@@ -360,6 +380,26 @@ mod tests {
         };
         let stolen = ranges.assign(C, 1, 1, slow);
         assert_eq!(stolen, Some(Assignment { range: 450..500, cut: Some((A, 450)) }));
+    }
+
+    #[test]
+    fn what_was_asked_for_is_kept_where_enough_is_left_behind_it() {
+        for (asked, cut) in
+            [(100, 600), (700, 700), (800, 800), (801, 600), (1_000, 600), (2_000, 600)]
+        {
+            let mut ranges = FileRanges::new(Some(1_000));
+            ranges.start_whole(A);
+            ranges.advance(A, 200);
+            ranges.on_asked(A, asked);
+            let stolen = ranges.assign(B, 1, 100, above(100));
+            let assignment = Assignment { range: cut..1_000, cut: Some((A, cut)) };
+            assert_eq!(stolen, Some(assignment), "{asked}");
+        }
+        let mut ranges = FileRanges::new(Some(2));
+        ranges.start_whole(A);
+        ranges.on_asked(A, 2);
+        let assignment = Assignment { range: 1..2, cut: Some((A, 1)) };
+        assert_eq!(ranges.assign(B, 1, 1, above(1)), Some(assignment));
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod fields;
 mod judge;
 mod status;
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -56,26 +57,20 @@ pub(crate) async fn run(context: &Context, fetch: &Fetch) -> Outcome {
 }
 
 async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
-    let mut range = fetch.range.clone();
-    let mut parts = parts(context, fetch);
-    if let (Some(range), Some(parts)) = (&mut range, &mut parts) {
-        range.end = parts.next(range.start, range.end).unwrap_or(range.end);
-    }
-    let request = request(context, fetch, range.as_ref());
     if let Some(existing) = fetch.existing.filter(|existing| existing.modified.is_some())
-        && is_unchanged(&context.http, &request, existing).await?
+        && is_unchanged(&context.http, &request(context, fetch, None), existing).await?
     {
         return Ok(Outcome::NotModified);
     }
-    let over = |connection| context.over.set(Some(connection));
-    let mut response = context.http.get_over(&request, &over).await?;
-    let mut asked = range;
+    let mut fetch = Cow::Borrowed(fetch);
+    let mut parts = parts(context, &fetch);
+    let (mut response, mut asked) = first_answer(context, &fetch, &mut parts).await?;
     let (mut is_first, mut is_early) = (true, false);
     let began = Instant::now();
     loop {
         context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
         (context.served_by)(response.connection, response.protocol);
-        let judged = judge(fetch, asked.as_ref(), &response);
+        let judged = judge(&fetch, asked.as_ref(), &response);
         if is_early {
             context.http.note_early(&response, matches!(judged, Ok(Verdict::Keep(..))));
         }
@@ -86,9 +81,18 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
                 if std::mem::take(&mut is_first) {
                     if let Some(parts) = &mut parts {
                         parts.on_answer(head.response_time);
+                        if fetch.range.is_none() {
+                            let version = (head.total, Some(head.validator.clone()));
+                            let fetch = fetch.to_mut();
+                            (fetch.total, fetch.validator) = version;
+                        }
                     }
-                    begin(context, fetch, *head)?;
+                    begin(context, &fetch, *head)?;
+                    if let Some(parts) = &parts {
+                        (context.tell)(Event::Asked { stream: fetch.stream, end: parts.asked() });
+                    }
                 }
+                let fetch = &*fetch;
                 let mut body = Incoming { context, fetch, began, position, body_ends, parts, next };
                 let is_over = body.read(&mut response).await;
                 if is_over.is_err() && body.next.is_some() {
@@ -119,15 +123,55 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             return Ok(Outcome::Complete);
         }
         parts = None;
-        let request = self::request(context, fetch, Some(&rest));
-        (response, asked) = (context.http.get_over(&request, &over).await?, Some(rest));
+        (response, asked) = (ask(context, &fetch, Some(&rest)).await?, Some(rest));
     }
 }
 
-/// How the range is asked for, where that is to be in parts.
+/// How it is asked for, where that is to be in parts.
 fn parts(context: &Context, fetch: &Fetch) -> Option<Parts> {
     let rtt = fetch.parts.filter(|_| context.http.may_ask_early(&fetch.url))?;
-    Some(Parts::starting(fetch.range.as_ref()?.start, rtt))
+    Some(Parts::starting(fetch.range.as_ref().map_or(0, |range| range.start), rtt))
+}
+
+/// The first answer, and the range that it is one to. A whole file that can't be joined of parts is asked for in
+/// one piece.
+async fn first_answer(
+    context: &Context,
+    fetch: &Fetch,
+    parts: &mut Option<Parts>,
+) -> Result<(GetResponse, Option<ByteRange>)> {
+    let mut asked = fetch.range.clone();
+    if let Some(parts) = parts {
+        let range = asked.get_or_insert(0..u64::MAX);
+        range.end = parts.next(range.start, range.end).unwrap_or(range.end);
+    }
+    let response = ask(context, fetch, asked.as_ref()).await?;
+    if fetch.range.is_some() || parts.is_none() || is_part(fetch, asked.as_ref(), &response) {
+        return Ok((response, asked));
+    }
+    *parts = None;
+    if response.status == StatusCode::OK {
+        return Ok((response, None));
+    }
+    drop(response);
+    Ok((ask(context, fetch, None).await?, None))
+}
+
+/// Whether `answer` is a part of a file to which others can be joined, all of it, or an error that has nothing
+/// to do with parts.
+fn is_part(fetch: &Fetch, asked: Option<&ByteRange>, answer: &GetResponse) -> bool {
+    match judge(fetch, asked, answer) {
+        Ok(Verdict::Keep(head, end)) => {
+            head.total.is_some() && (end == head.total || head.validator.is_strong())
+        }
+        Ok(Verdict::Stop(_)) => false,
+        Err(_) => true,
+    }
+}
+
+async fn ask(context: &Context, fetch: &Fetch, range: Option<&ByteRange>) -> Result<GetResponse> {
+    let over = |connection| context.over.set(Some(connection));
+    context.http.get_over(&request(context, fetch, range), &over).await
 }
 
 /// The first answer is one to what was asked for.
@@ -217,8 +261,10 @@ impl Incoming<'_> {
         if let Some(end) = may_ask.then(|| parts.next(self.position, end)).flatten() {
             let range = from..end;
             let request = request(self.context, self.fetch, Some(&range));
-            let further = self.context.http.get_further(&request, response)?;
-            self.next = further.map(|further| (further, range));
+            if let Some(further) = self.context.http.get_further(&request, response)? {
+                self.next = Some((further, range));
+                (self.context.tell)(Event::Asked { stream: self.fetch.stream, end });
+            }
         }
         Ok(())
     }

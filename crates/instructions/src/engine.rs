@@ -156,6 +156,7 @@ impl Live {
         Some(Head {
             total: size,
             ranges: true,
+            partial: self.fetch.range.is_some(),
             validator: Validator { etag: Some(etag), last_modified: None },
             digest: None,
             modified: Some(SystemTime::UNIX_EPOCH),

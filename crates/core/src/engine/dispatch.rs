@@ -3,6 +3,7 @@
 use pelton_algos::cluster::{Classes, SizeClass};
 use pelton_algos::growth::LaneGrowth;
 use pelton_algos::params::Allocation;
+use pelton_algos::parts;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::tail::look_interval;
@@ -13,6 +14,9 @@ use super::file::{Entry, OpenedAs, State};
 use super::lanes::Lanes;
 use super::watch::Recent;
 use super::{Engine, OriginState, Stream};
+
+/// A host that has refused so many first parts in a row is asked for no further one.
+const MOST_REFUSED_PARTS: u32 = 2;
 
 impl Engine {
     /// Starts whatever the present decision, the budgets and the work allow.
@@ -278,21 +282,29 @@ impl Engine {
             _ => None,
         };
         let whole = range.is_none();
-        let shares = self.origins[entry.origin.0 as usize].multiplexes;
-        let parts = (!whole && !shares).then(|| self.link.estimate().rtt);
+        let expected = entry.foreseen_size(&self.sizes);
+        let wants_digest = self.config.verify && !entry.spec().is_verifiable();
         let anew = whole && entry.dirty;
+        let state = &self.origins[entry.origin.0 as usize];
+        // What a server says of the digest of a whole, or of a file that it has once given otherwise, is
+        // best heard beside the whole.
+        let may_begin = !anew && existing.is_none() && !wants_digest;
+        let gives_first = state.gives_ranges && state.refused_parts < MOST_REFUSED_PARTS;
+        let in_parts =
+            !state.multiplexes && (!whole || may_begin && gives_first && parts::suit(expected));
+        let parts = in_parts.then(|| self.link.estimate().rtt);
         let fetch = Fetch {
             stream,
             file,
             url: entry.url().clone(),
             validator: entry.validator.clone().filter(|_| !whole),
             total: entry.ranges.size().filter(|_| !whole),
-            expected: entry.foreseen_size(&self.sizes),
+            expected,
             range,
             parts,
             existing,
             anew,
-            wants_digest: self.config.verify && !entry.spec().is_verifiable(),
+            wants_digest,
         };
         let (origin, attempt) = (entry.origin, entry.attempt);
         self.files[file.index()].dirty = true;
@@ -308,6 +320,7 @@ impl Engine {
                 attempt,
                 began: now,
                 whole,
+                in_parts,
                 has_head: false,
                 recent: Recent::starting(now),
             },

@@ -50,6 +50,8 @@ pub struct Head {
     pub total: Option<u64>,
     /// Whether the server takes range requests, as far as this response tells.
     pub ranges: bool,
+    /// It is itself the answer to one.
+    pub partial: bool,
     /// What tells this version of the file from another.
     pub validator: Validator,
     /// What the whole file hashes to, where that was asked for and is told.
@@ -178,6 +180,13 @@ pub enum Event {
         /// What it said.
         head: Head,
     },
+    /// A stream that asks for its range in parts has asked for everything up to `end`.
+    Asked {
+        /// The stream.
+        stream: StreamId,
+        /// The end of the last part (excluded).
+        end: u64,
+    },
     /// Body bytes arrived and were written.
     Data {
         /// The stream.
@@ -264,8 +273,9 @@ pub struct Fetch {
     pub url: Url,
     /// Which bytes; `None` asks for the whole file without a range.
     pub range: Option<ByteRange>,
-    /// The range is better asked for in parts, as [`Parts`](pelton_algos::parts::Parts) says for a path with
-    /// this round-trip time.
+    /// What is asked for is better asked for in parts, as [`Parts`](pelton_algos::parts::Parts) says for a path
+    /// with this round-trip time. Of a whole file they count as long as they can be joined; else it comes in
+    /// one piece.
     pub parts: Option<Duration>,
     /// What the response must belong to, where a version is already known.
     pub validator: Option<Validator>,

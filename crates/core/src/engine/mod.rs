@@ -72,6 +72,7 @@ struct Stream {
     began: Timestamp,
     /// Asked for the whole file, not for a range.
     whole: bool,
+    in_parts: bool,
     has_head: bool,
     recent: Recent,
 }
@@ -98,6 +99,10 @@ struct OriginState {
     /// Answers requests in their order over HTTP/1.1, as far as known. Who has refused one is asked for
     /// one at a time.
     pipelines: Option<bool>,
+    /// The last file that it told of can be had in ranges.
+    gives_ranges: bool,
+    /// Requests in a row for the first part of a file that were answered otherwise.
+    refused_parts: u32,
     ever_answered: bool,
     /// Failures to connect since the origin last answered.
     connect_failures: u32,
@@ -111,6 +116,18 @@ struct OriginState {
     opened_early: u32,
     /// What the driver was last told: the limit, the connections to open early and what each bears.
     told: Option<(u32, u32, u32)>,
+}
+
+impl OriginState {
+    /// A file of it can be had in ranges or not, and its first part was given or not, where it was asked for.
+    const fn note_ranges(&mut self, gives: bool, part: Option<bool>) {
+        self.gives_ranges = gives;
+        match part {
+            Some(true) => self.refused_parts = 0,
+            Some(false) => self.refused_parts += 1,
+            None => {}
+        }
+    }
 }
 
 /// The model that predicts joules for the policy.
@@ -286,6 +303,7 @@ impl Engine {
             Event::ListEnded => self.list_ended = true,
             Event::Opened { file, opened } => self.on_opened(now, file, opened),
             Event::Head { stream, head } => self.on_head(now, stream, head),
+            Event::Asked { stream, end } => self.on_asked(stream, end),
             Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
             Event::Finished { file, result } => self.on_finished(file, result),
@@ -404,6 +422,8 @@ impl Engine {
             idle: 0,
             multiplexes: false,
             pipelines: None,
+            gives_ranges: false,
+            refused_parts: 0,
             ever_answered: false,
             connect_failures: 0,
             failed_at: None,

@@ -60,6 +60,7 @@ impl Engine {
         known.has_head = true;
         known.recent.on_head(now, rtt);
         let (file, whole, old_origin) = (known.file, known.whole, known.origin);
+        let in_parts = known.in_parts;
         let answered_by = self.origin_id(&head.origin);
         if answered_by != old_origin {
             self.move_stream(stream, old_origin, answered_by);
@@ -90,8 +91,13 @@ impl Engine {
             && head.total.is_some()
             && !entry.ignores_ranges
             && entry.can_join(&head.validator);
+        entry.gave_range |= head.partial;
         entry.validator = Some(head.validator);
-        let class = entry.class;
+        let (class, gives_ranges) = (entry.class, entry.takes_ranges);
+        let part = in_parts.then_some(head.partial);
+        for origin in [Some(old_origin), Some(answered_by).filter(|other| *other != old_origin)] {
+            origin.into_iter().for_each(|id| self.origin(id).note_ranges(gives_ranges, part));
+        }
         self.move_to(file, class, answered_by);
         let entry = &mut self.files[file.index()];
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
@@ -115,8 +121,8 @@ impl Engine {
         }
     }
 
-    /// `file` gives ranges: a plain GET for it that has just begun is not needed to its end, where its
-    /// connection would end and what is on its way be lost.
+    /// `file` gives ranges, of which this is the first: a plain GET for it that has just begun is not needed to
+    /// its end, where its connection would end and what is on its way be lost.
     fn cut_plain_get(&mut self, file: FileId) {
         let ranges = &mut self.files[file.index()].ranges;
         let is_plain = |id: &StreamId| {
@@ -173,6 +179,12 @@ impl Engine {
         state.ever_answered = true;
         state.connect_failures = 0;
         self.redecide |= state.budget.on_success(now);
+    }
+
+    pub(super) fn on_asked(&mut self, stream: StreamId, end: u64) {
+        if let Some(file) = self.file_of(stream) {
+            self.files[file.index()].ranges.on_asked(stream, end);
+        }
     }
 
     pub(super) fn on_data(&mut self, now: Timestamp, stream: StreamId, bytes: u64) {

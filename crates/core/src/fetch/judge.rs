@@ -40,6 +40,7 @@ pub(super) fn judge(
     let head = Head {
         total,
         ranges: !encoded(headers) && (status == StatusCode::PARTIAL_CONTENT || says_so),
+        partial: status == StatusCode::PARTIAL_CONTENT,
         compressed: encoded(headers) && !is_compressed_by_name(&fetch.url),
         modified: modified(headers),
         validator: validator(headers),

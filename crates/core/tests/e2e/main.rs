@@ -16,6 +16,7 @@ mod memory;
 mod mirrors;
 mod origins;
 mod own;
+mod parts;
 mod pipelining;
 mod privacy;
 mod resume;

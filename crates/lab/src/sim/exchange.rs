@@ -221,6 +221,7 @@ impl World {
         let head = Head {
             total: Some(self.sizes[live.fetch.file.index()]),
             ranges: true,
+            partial: live.fetch.range.is_some() || live.parts.is_some(),
             validator: Validator { etag: Some("\"1\"".to_owned()), last_modified: None },
             digest: None,
             modified: None,
@@ -231,8 +232,12 @@ impl World {
             response_time: self.now.saturating_since(live.asked_at),
         };
         let is_empty = live.position >= live.body_end;
+        let (is_in_parts, body_end) = (live.parts.is_some(), live.body_end);
         let is_long = live.body_end - live.position > LONGEST_AHEAD.0;
         self.tell(Event::Head { stream, head });
+        if is_in_parts {
+            self.tell(Event::Asked { stream, end: body_end });
+        }
         if is_long && !self.multiplexes() {
             self.send_elsewhere(index, 1);
         }
@@ -261,6 +266,8 @@ impl World {
         }
         if let Some(bytes) = further {
             self.upload(index, Message::Further(stream, bytes), 0);
+            let asked = self.live.get(&stream).map_or(0, |live| live.body_end);
+            self.tell(Event::Asked { stream, end: asked });
         }
         if is_whole {
             self.complete(index, stream);

@@ -199,12 +199,13 @@ impl World {
     }
 
     pub(super) fn on_arrival(&mut self, index: ConnectionIndex, chunk: Chunk, number: u64) {
+        // What was on its way to a connection that is closed comes all the same.
+        self.counters.received += chunk.length;
+        self.counters.packets += chunk.segments();
         let connection = &mut self.connections[index as usize];
         if connection.phase == Phase::Closed {
             return;
         }
-        self.counters.received += chunk.length;
-        self.counters.packets += chunk.segments();
         connection.sender.note_arrival(number);
         if connection.receiver.on_chunk(chunk, number) {
             self.acknowledge(index);

@@ -67,6 +67,23 @@ fn connections_bring_further_files_before_they_bring_parts_of_them() {
 }
 
 #[test]
+fn long_files_of_a_host_that_gives_ranges_begin_in_parts() {
+    let in_parts = |host: Host, size: u64| {
+        let mut world = World::new(fixed(1, 1)).host("one", host.files(4, |_| size));
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        let wholes = world.fetches.iter().filter(|(_, fetch)| fetch.range.is_none());
+        wholes.map(|(_, fetch)| fetch.parts.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(in_parts(Host::default(), 3 * MB), [false, true, true, true]);
+    assert_eq!(in_parts(Host::default(), 100_000), [false; 4]);
+    assert_eq!(in_parts(Host { ranges: false, ..Host::default() }, 3 * MB), [false; 4]);
+    let host = Host { protocol: Protocol::Http2, ..Host::default() };
+    assert_eq!(in_parts(host, 3 * MB), [false; 4], "what is cut short can be reset");
+}
+
+#[test]
 fn connections_are_opened_ahead_once_a_host_was_reached() {
     let opened_of = |scheme: &str, hosts: usize, files: usize, rtt, hint| {
         let mut config = EngineConfig::default();

@@ -1,0 +1,143 @@
+//! Long files that are asked for in parts from their first byte on, over HTTP/1.1.
+
+use pelton_lab::content::VirtualFile;
+use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
+
+use crate::support::{one_stream, run};
+
+const SIZE: u64 = 700_000;
+const PATHS: [&str; 4] = ["/0", "/1", "/2", "/3"];
+
+fn content(path: &str) -> VirtualFile {
+    VirtualFile::new(path, SIZE, 1)
+}
+
+fn range(request: &RawRequest) -> Option<(u64, u64)> {
+    let (first, last) = request.field("range")?.strip_prefix("bytes=")?.split_once('-')?;
+    Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1))
+}
+
+fn ordinary(request: &RawRequest) -> Reply {
+    let file = content(request.target());
+    let (start, end) = range(request).map_or((0, SIZE), |(start, end)| (start, end.min(SIZE)));
+    let reply = match range(request) {
+        None => Reply::status("200 OK").field("Accept-Ranges", "bytes"),
+        Some(_) => Reply::status("206 Partial Content")
+            .field("Content-Range", format!("bytes {start}-{}/{SIZE}", end - 1)),
+    };
+    let reply = reply.field("Content-Length", end - start).field("ETag", file.etag());
+    if request.head.starts_with("HEAD") { reply } else { reply.body(file.bytes(start..end)) }
+}
+
+/// Fetches the four files one after the other. Returns the ranges that were asked of the second, or `None`
+/// for all of it.
+fn asked_of_second(
+    serve: impl Fn(&RawRequest) -> Reply + Send + Sync + 'static,
+) -> Vec<Option<(u64, u64)>> {
+    let asked = asked(serve).into_iter().filter(|(path, _)| path == "/1");
+    asked.map(|(_, range)| range).collect()
+}
+
+/// Fetches the four files one after the other. Returns what was asked for.
+fn asked(
+    serve: impl Fn(&RawRequest) -> Reply + Send + Sync + 'static,
+) -> Vec<(String, Option<(u64, u64)>)> {
+    let server = Scripted::start(serve).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let urls = PATHS.map(|path| server.url(path));
+    let report = run(one_stream().download(urls).into_dir(out.path()));
+    assert!(report.is_complete(), "{:?}", report.files);
+    assert_eq!(report.summary.retries, 0);
+    for path in PATHS {
+        let there = std::fs::read(out.path().join(&path[1..])).unwrap();
+        let is_empty = path == "/1" && there.is_empty();
+        assert!(is_empty || there == content(path).bytes(0..SIZE), "{path}");
+    }
+    let requests = server.requests().into_iter();
+    let gets = requests.filter(|request| request.head.starts_with("GET"));
+    gets.map(|request| (request.target().to_owned(), range(&request))).collect()
+}
+
+#[test]
+fn a_long_file_of_a_host_that_gives_ranges_comes_in_parts() {
+    let asked = asked_of_second(ordinary);
+    assert_eq!(asked.first(), Some(&Some((0, 256 * 1024))), "{asked:?}");
+    let ends = asked.iter().flatten().map(|(_, end)| *end);
+    let starts = asked.iter().flatten().map(|(start, _)| *start);
+    assert!(asked.iter().all(Option::is_some) && starts.skip(1).eq(ends.take(asked.len() - 1)));
+}
+
+#[test]
+fn what_cannot_be_joined_of_parts_comes_in_one_piece() {
+    let second = |request: &RawRequest| request.target() == "/1" && range(request).is_some();
+    let no_etag = move |request: &RawRequest| match range(request).filter(|_| second(request)) {
+        Some((start, end)) => Reply::status("206 Partial Content")
+            .field("Content-Range", format!("bytes {start}-{}/{SIZE}", end - 1))
+            .field("Content-Length", end - start)
+            .body(content("/1").bytes(start..end)),
+        None => ordinary(request),
+    };
+    let no_total = move |request: &RawRequest| match range(request).filter(|_| second(request)) {
+        Some((start, end)) => Reply::status("206 Partial Content")
+            .field("Content-Range", format!("bytes {start}-{}/*", end - 1))
+            .field("ETag", content("/1").etag())
+            .field("Content-Length", end - start)
+            .body(content("/1").bytes(start..end)),
+        None => ordinary(request),
+    };
+    let refused = move |request: &RawRequest| match second(request) {
+        true => Reply::status("403 Forbidden").field("Content-Length", 2).body("no"),
+        false => ordinary(request),
+    };
+    for asked in [asked_of_second(no_etag), asked_of_second(no_total), asked_of_second(refused)] {
+        assert_eq!(asked, [Some((0, 256 * 1024)), None]);
+    }
+}
+
+#[test]
+fn who_refuses_first_parts_is_asked_for_two_of_them() {
+    let asked = asked(|request| match range(request) {
+        Some(_) => Reply::status("403 Forbidden").field("Content-Length", 0),
+        None => ordinary(request),
+    });
+    let of_ranges = asked.iter().filter(|(_, range)| range.is_some()).count();
+    assert_eq!((of_ranges, asked.len()), (2, 6), "{asked:?}");
+}
+
+#[test]
+fn a_whole_file_for_its_first_part_is_taken() {
+    let asked = asked_of_second(|request| match request.target() {
+        "/1" => Reply::status("200 OK")
+            .field("Content-Length", SIZE)
+            .field("ETag", content("/1").etag())
+            .body(content("/1").bytes(0..SIZE)),
+        _ => ordinary(request),
+    });
+    assert_eq!(asked, [Some((0, 256 * 1024))]);
+}
+
+#[test]
+fn an_empty_file_has_no_first_part() {
+    let asked = asked_of_second(|request| match (request.target(), range(request)) {
+        ("/1", Some(_)) => Reply::status("416 Range Not Satisfiable")
+            .field("Content-Range", "bytes */0")
+            .field("Content-Length", 0),
+        ("/1", None) => Reply::status("200 OK").field("Content-Length", 0),
+        _ => ordinary(request),
+    });
+    assert_eq!(asked, [Some((0, 256 * 1024)), None]);
+}
+
+#[test]
+fn parts_of_two_versions_are_not_joined() {
+    let asked = asked_of_second(|request| match (request.target(), range(request)) {
+        ("/1", Some((0, end))) => Reply::status("206 Partial Content")
+            .field("Content-Range", format!("bytes 0-{}/{SIZE}", end - 1))
+            .field("Content-Length", end)
+            .field("ETag", "\"old\"")
+            .body(vec![0; end as usize]),
+        _ => ordinary(request),
+    });
+    assert_eq!(asked.first(), Some(&Some((0, 256 * 1024))));
+    assert_eq!(asked.last(), Some(&None), "{asked:?}");
+}
