@@ -9,15 +9,25 @@ use crate::units::{BitRate, Bytes};
 const LEAST_PART: Bytes = Bytes::kib(256);
 
 /// Whether a file of `expected` bytes, where anything tells how many, is better asked for in parts from its
-/// first byte on. One that is short takes a single answer either way, and a plain GET has more friends.
-pub fn suit(expected: Option<u64>) -> bool {
-    expected.is_none_or(|bytes| bytes > LEAST_PART.0 * 2)
+/// first byte on, by a stream that brings `rate` from a server that answers after `answer`. What ends sooner than
+/// a part shall last is not split, and a plain GET has more friends.
+pub fn suit(expected: Option<u64>, rate: BitRate, answer: Duration) -> bool {
+    let part = (rate * lasts(answer)).max(Bytes(LEAST_PART.0 * 2));
+    expected.is_none_or(|bytes| bytes > part.0)
 }
 
 /// A part takes at least so long, and so many times as long as an answer: what was asked for and is no longer
 /// wanted is received for nothing, but each part costs a request, and perhaps the time that its server thinks.
 const PART_LASTS: Duration = Duration::from_millis(500);
 const PART_ANSWERS: u32 = 8;
+
+fn lasts(answer: Duration) -> Duration {
+    PART_LASTS.max(answer.saturating_mul(PART_ANSWERS))
+}
+
+/// The first rate is needed soon: a server that thinks is done with a first part before its next answer is due.
+const FIRST_SAMPLE: Duration = Duration::from_millis(10);
+const SAMPLE: Duration = Duration::from_millis(50);
 
 /// Others may take over up to so many parts towards the end of a range.
 const LEFT_PARTS: u64 = 4;
@@ -37,6 +47,7 @@ const LEAST_LEAD: Bytes = Bytes::kib(64);
 /// section 9.3.2), so that there is no pause between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parts {
+    rtt: Duration,
     /// How long an answer takes: a round trip, as far as is known, or what the first one took.
     answer: Duration,
     /// Up to here (excluded) everything was asked for.
@@ -49,7 +60,7 @@ pub struct Parts {
 impl Parts {
     /// For a range that begins at `start`, over a path of `rtt`. Nothing is asked for yet.
     pub const fn starting(start: u64, rtt: Duration) -> Self {
-        Self { answer: rtt, asked: start, rate: BitRate::ZERO, since: None, bytes: 0 }
+        Self { rtt, answer: rtt, asked: start, rate: BitRate::ZERO, since: None, bytes: 0 }
     }
 
     /// The answer to the first request took so long. It may be longer than a round trip where a proxy or a
@@ -69,7 +80,12 @@ impl Parts {
         let since = *self.since.get_or_insert(now);
         self.bytes += bytes;
         let elapsed = now.saturating_since(since);
-        if elapsed >= self.answer.max(Duration::from_millis(50)) {
+        let sample = if self.rate == BitRate::ZERO {
+            self.rtt.max(FIRST_SAMPLE)
+        } else {
+            self.answer.max(SAMPLE)
+        };
+        if elapsed >= sample {
             self.rate = Bytes(std::mem::take(&mut self.bytes)) / elapsed;
             self.since = Some(now);
         }
@@ -82,7 +98,7 @@ impl Parts {
         if self.asked >= end || self.asked.saturating_sub(position) > lead.0 {
             return None;
         }
-        let part = (self.rate * PART_LASTS.max(self.answer * PART_ANSWERS)).max(LEAST_PART);
+        let part = (self.rate * lasts(self.answer)).max(LEAST_PART);
         let part = part.min(Bytes((end - self.asked) / LEFT_PARTS).max(Bytes(lead.0 * 2)));
         let next = self.asked.saturating_add(part.0);
         // A rest that is no part of its own comes with this one.
@@ -118,8 +134,13 @@ mod tests {
 
     #[test]
     fn short_files_come_in_one_piece() {
-        assert!(suit(None) && suit(Some(600_000)));
-        assert!(!suit(Some(500_000)));
+        let suits = |kb: u64, mbps, millis| {
+            suit(Some(kb * 1_000), BitRate::from_mbps(mbps), Duration::from_millis(millis))
+        };
+        assert!(suit(None, BitRate::from_mbps(1_000.0), RTT));
+        assert!(suits(600, 1.0, 10) && !suits(500, 0.0, 10));
+        assert!(!suits(600, 16.0, 10) && suits(1_100, 16.0, 10), "half a second");
+        assert!(!suits(1_100, 16.0, 100), "eight answers");
     }
 
     #[test]

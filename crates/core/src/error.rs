@@ -91,6 +91,20 @@ impl ErrorKind {
         matches!(self, Self::Connect | Self::Timeout | Self::Reset | Self::Overloaded)
     }
 
+    /// Whether a server has answered, and otherwise than it was asked to.
+    pub(crate) const fn is_answer(self) -> bool {
+        matches!(
+            self,
+            Self::NotFound
+                | Self::Auth
+                | Self::HttpStatus
+                | Self::ServerError
+                | Self::Overloaded
+                | Self::ShortBody
+                | Self::Protocol
+        )
+    }
+
     /// The process exit code for a run whose only failures are of this kind.
     pub const fn exit_code(self) -> u8 {
         match self {

@@ -63,9 +63,10 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         return Ok(Outcome::NotModified);
     }
     let mut fetch = Cow::Borrowed(fetch);
-    let mut parts = parts(context, &fetch);
+    let start = fetch.range.as_ref().map_or(0, |range| range.start);
+    let mut parts = parts(context, &fetch, start);
     let (mut response, mut asked) = first_answer(context, &fetch, &mut parts).await?;
-    let (mut is_first, mut is_early) = (true, false);
+    let (mut is_first, mut is_early, mut is_continued) = (true, false, false);
     let began = Instant::now();
     loop {
         context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
@@ -76,21 +77,26 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         }
         let mut position = asked.as_ref().map_or(0, |range| range.start);
         let mut next = None;
-        match judged? {
-            Verdict::Keep(head, body_ends) => {
+        match judged {
+            Ok(Verdict::Keep(head, body_ends)) => {
                 if std::mem::take(&mut is_first) {
                     if let Some(parts) = &mut parts {
                         parts.on_answer(head.response_time);
                         if fetch.range.is_none() {
-                            let version = (head.total, Some(head.validator.clone()));
                             let fetch = fetch.to_mut();
-                            (fetch.total, fetch.validator) = version;
+                            fetch.url.clone_from(&head.url);
+                            fetch.total = head.total;
+                            fetch.validator = Some(head.validator.clone());
                         }
                     }
                     begin(context, &fetch, *head)?;
                     if let Some(parts) = &parts {
                         (context.tell)(Event::Asked { stream: fetch.stream, end: parts.asked() });
                     }
+                }
+                let is_further = fetch.range.is_none() && position > 0;
+                if is_further && !std::mem::replace(&mut is_continued, true) {
+                    (context.tell)(Event::Continued { stream: fetch.stream });
                 }
                 let fetch = &*fetch;
                 let mut body = Incoming { context, fetch, began, position, body_ends, parts, next };
@@ -104,33 +110,45 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
                 }
                 Incoming { position, parts, next, .. } = body;
             }
-            // In its turn it may be understood.
-            Verdict::Stop(Outcome::RangeRefused(_)) if is_early => {}
-            Verdict::Stop(outcome) => return Ok(outcome),
+            // In its turn, in one piece and wherever redirects lead it may be had.
+            _ if is_early => parts = None,
+            Ok(Verdict::Stop(outcome)) => return Ok(outcome),
+            Err(error) => return Err(error),
         }
         is_early = false;
-        if let Some((further, range)) = next
-            && let Some(answer) = further.answer(&response).await
-        {
-            (response, asked, is_early) = (answer, Some(range), true);
-            continue;
+        if let Some((further, range)) = next {
+            if let Some(answer) = further.answer(&response).await {
+                (response, asked, is_early) = (answer, Some(range), true);
+                continue;
+            }
+            parts = None;
+        }
+        if response.protocol != Protocol::Http11 {
+            parts = None;
         }
         // Its connection is free for others, or closed.
         drop(response);
-        // What cannot be asked for before its turn is asked for in one piece.
         let rest = position..context.end.get();
         if rest.is_empty() {
             return Ok(Outcome::Complete);
         }
-        parts = None;
+        // What could not be asked for before its turn, as others wait behind it, begins anew elsewhere.
+        parts = parts.and(self::parts(context, &fetch, position));
+        let rest = first_part(rest, parts.as_mut());
         (response, asked) = (ask(context, &fetch, Some(&rest)).await?, Some(rest));
     }
 }
 
-/// How it is asked for, where that is to be in parts.
-fn parts(context: &Context, fetch: &Fetch) -> Option<Parts> {
+/// How what begins at `start` is asked for, where that is to be in parts.
+fn parts(context: &Context, fetch: &Fetch, start: u64) -> Option<Parts> {
     let rtt = fetch.parts.filter(|_| context.http.may_ask_early(&fetch.url))?;
-    Some(Parts::starting(fetch.range.as_ref().map_or(0, |range| range.start), rtt))
+    Some(Parts::starting(start, rtt))
+}
+
+/// What of `range` is asked for first.
+fn first_part(range: ByteRange, parts: Option<&mut Parts>) -> ByteRange {
+    let end = parts.and_then(|parts| parts.next(range.start, range.end));
+    range.start..end.unwrap_or(range.end)
 }
 
 /// The first answer, and the range that it is one to. A whole file that can't be joined of parts is asked for in
@@ -140,11 +158,8 @@ async fn first_answer(
     fetch: &Fetch,
     parts: &mut Option<Parts>,
 ) -> Result<(GetResponse, Option<ByteRange>)> {
-    let mut asked = fetch.range.clone();
-    if let Some(parts) = parts {
-        let range = asked.get_or_insert(0..u64::MAX);
-        range.end = parts.next(range.start, range.end).unwrap_or(range.end);
-    }
+    let known = fetch.range.clone().or_else(|| parts.is_some().then_some(0..u64::MAX));
+    let asked = known.map(|range| first_part(range, parts.as_mut()));
     let response = ask(context, fetch, asked.as_ref()).await?;
     if fetch.range.is_some() || parts.is_none() || is_part(fetch, asked.as_ref(), &response) {
         return Ok((response, asked));

@@ -15,9 +15,6 @@ use super::lanes::Lanes;
 use super::watch::Recent;
 use super::{Engine, OriginState, Stream};
 
-/// A host that has refused so many first parts in a row is asked for no further one.
-const MOST_REFUSED_PARTS: u32 = 2;
-
 impl Engine {
     /// Starts whatever the present decision, the budgets and the work allow.
     pub(super) fn fill(&mut self, now: Timestamp) {
@@ -289,9 +286,10 @@ impl Engine {
         // What a server says of the digest of a whole, or of a file that it has once given otherwise, is
         // best heard beside the whole.
         let may_begin = !anew && existing.is_none() && !wants_digest;
-        let gives_first = state.gives_ranges && state.refused_parts < MOST_REFUSED_PARTS;
-        let in_parts =
-            !state.multiplexes && (!whole || may_begin && gives_first && parts::suit(expected));
+        let may_be_split = self.config.limits.max_streams_per_file != Some(1);
+        let is_long = || parts::suit(expected, self.splits().of_each(), self.answer_time);
+        let begins = || may_begin && may_be_split && state.may_give_parts() && is_long();
+        let in_parts = !state.multiplexes && (!whole || begins());
         let parts = in_parts.then(|| self.link.estimate().rtt);
         let fetch = Fetch {
             stream,

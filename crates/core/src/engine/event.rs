@@ -187,6 +187,11 @@ pub enum Event {
         /// The end of the last part (excluded).
         end: u64,
     },
+    /// Such a stream was given a part beyond its first.
+    Continued {
+        /// The stream.
+        stream: StreamId,
+    },
     /// Body bytes arrived and were written.
     Data {
         /// The stream.

@@ -29,6 +29,9 @@ impl Engine {
         if failure.kind.is_overload() {
             self.note_overload(now, &stream, &failure);
         }
+        if stream.whole && stream.in_parts && !has_head && failure.kind.is_answer() {
+            self.origin(origin).note_ranges(true, Some(false));
+        }
         let unreachable = !has_head
             && matches!(failure.kind, ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout);
         if unreachable {
@@ -61,15 +64,21 @@ impl Engine {
             entry.failures += 1;
             entry.setbacks += 1;
         }
+        let may_be_had_whole = self.may_be_had_whole(&stream, failure.kind);
         let patience = match failure.kind {
-            ErrorKind::Overloaded => patiently(retry.attempts),
+            ErrorKind::Overloaded if !may_be_had_whole => patiently(retry.attempts),
             _ => retry.attempts,
         };
+        let entry = &self.files[file.index()];
         let asks_too_much =
             failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
         if !failure.kind.is_retryable() || entry.failures >= patience || asks_too_much {
             let failure = self.explain(failure, file, asks_too_much);
-            self.fail(file, failure);
+            if may_be_had_whole {
+                self.leave_ranges(file, failure.message);
+            } else {
+                self.fail(file, failure);
+            }
             return;
         }
         let another = entry.not_before.is_none();
@@ -77,6 +86,19 @@ impl Engine {
         let pause = retry.pause(setbacks, failure.retry_after, &mut self.jitter);
         self.totals.retries += u64::from(another);
         self.hold(now + pause, file);
+    }
+
+    /// Whether `stream` has failed with what a server may say to ranges alone. One that has given any beyond a
+    /// first part means something else, unless what it gives is never enough.
+    fn may_be_had_whole(&self, stream: &Stream, kind: ErrorKind) -> bool {
+        let entry = &self.files[stream.file.index()];
+        let may_be_about_ranges = match kind {
+            ErrorKind::ShortBody => true,
+            ErrorKind::NotFound => false,
+            kind => kind.is_answer() && !entry.gave_range,
+        };
+        let has_answered = entry.validator.is_some();
+        !stream.is_plain() && has_answered && may_be_about_ranges && !entry.ignores_ranges
     }
 
     fn explain(&self, mut failure: Failure, file: FileId, asks_too_much: bool) -> Failure {

@@ -60,7 +60,7 @@ use waiting::Waiting;
 use watch::Recent;
 
 use crate::catalog::FileSpec;
-use crate::connection::Origin;
+use crate::connection::{Origin, Scheme};
 
 /// One stream in flight.
 #[derive(Debug, Clone, Copy)]
@@ -72,9 +72,17 @@ struct Stream {
     began: Timestamp,
     /// Asked for the whole file, not for a range.
     whole: bool,
+    /// That in parts.
     in_parts: bool,
     has_head: bool,
     recent: Recent,
+}
+
+impl Stream {
+    /// One body brings the file from its first byte to its last.
+    const fn is_plain(&self) -> bool {
+        self.whole && !self.in_parts
+    }
 }
 
 /// An origin by its number in [`Engine::origins`].
@@ -99,7 +107,7 @@ struct OriginState {
     /// Answers requests in their order over HTTP/1.1, as far as known. Who has refused one is asked for
     /// one at a time.
     pipelines: Option<bool>,
-    /// The last file that it told of can be had in ranges.
+    /// The last file that it told of can be had in ranges; most can, so it is taken for granted.
     gives_ranges: bool,
     /// Requests in a row for the first part of a file that were answered otherwise.
     refused_parts: u32,
@@ -118,7 +126,17 @@ struct OriginState {
     told: Option<(u32, u32, u32)>,
 }
 
+/// A host that has refused so many first parts in a row is asked for no further one.
+const MOST_REFUSED_PARTS: u32 = 2;
+
 impl OriginState {
+    /// Whether a file is worth being asked for by its first part: over HTTP/1.1, as far as is known. Over TLS
+    /// most hosts speak HTTP/2, where what is cut short can be reset.
+    fn may_give_parts(&self) -> bool {
+        let may_speak_http1 = self.ever_answered || self.origin.scheme == Scheme::Http;
+        may_speak_http1 && self.gives_ranges && self.refused_parts < MOST_REFUSED_PARTS
+    }
+
     /// A file of it can be had in ranges or not, and its first part was given or not, where it was asked for.
     const fn note_ranges(&mut self, gives: bool, part: Option<bool>) {
         self.gives_ranges = gives;
@@ -304,6 +322,7 @@ impl Engine {
             Event::Opened { file, opened } => self.on_opened(now, file, opened),
             Event::Head { stream, head } => self.on_head(now, stream, head),
             Event::Asked { stream, end } => self.on_asked(stream, end),
+            Event::Continued { stream } => self.on_continued(stream),
             Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
             Event::Finished { file, result } => self.on_finished(file, result),
@@ -422,7 +441,7 @@ impl Engine {
             idle: 0,
             multiplexes: false,
             pipelines: None,
-            gives_ranges: false,
+            gives_ranges: true,
             refused_parts: 0,
             ever_answered: false,
             connect_failures: 0,

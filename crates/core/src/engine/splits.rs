@@ -56,6 +56,10 @@ impl Engine {
 }
 
 impl Splits {
+    pub(super) const fn of_each(&self) -> BitRate {
+        self.of_each
+    }
+
     /// The least part of a gap for a stream that starts now.
     pub(super) fn of_gap(&self) -> Bytes {
         self.floor(self.of_each)

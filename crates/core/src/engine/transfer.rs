@@ -60,7 +60,8 @@ impl Engine {
         known.has_head = true;
         known.recent.on_head(now, rtt);
         let (file, whole, old_origin) = (known.file, known.whole, known.origin);
-        let in_parts = known.in_parts;
+        let part = known.in_parts.then_some(head.partial);
+        known.in_parts &= head.partial;
         let answered_by = self.origin_id(&head.origin);
         if answered_by != old_origin {
             self.move_stream(stream, old_origin, answered_by);
@@ -91,12 +92,11 @@ impl Engine {
             && head.total.is_some()
             && !entry.ignores_ranges
             && entry.can_join(&head.validator);
-        entry.gave_range |= head.partial;
         entry.validator = Some(head.validator);
         let (class, gives_ranges) = (entry.class, entry.takes_ranges);
-        let part = in_parts.then_some(head.partial);
-        for origin in [Some(old_origin), Some(answered_by).filter(|other| *other != old_origin)] {
-            origin.into_iter().for_each(|id| self.origin(id).note_ranges(gives_ranges, part));
+        self.origin(answered_by).note_ranges(gives_ranges, part);
+        if old_origin != answered_by {
+            self.origin(old_origin).note_ranges(gives_ranges, part);
         }
         self.move_to(file, class, answered_by);
         let entry = &mut self.files[file.index()];
@@ -127,7 +127,8 @@ impl Engine {
         let ranges = &mut self.files[file.index()].ranges;
         let is_plain = |id: &StreamId| {
             self.streams.get(id).is_some_and(|stream| {
-                stream.whole && !self.origins[stream.origin.0 as usize].multiplexes
+                let multiplexes = self.origins[stream.origin.0 as usize].multiplexes;
+                stream.is_plain() && !multiplexes
             })
         };
         let Some(stream) = ranges.stream_ids().find(is_plain) else { return };
@@ -179,6 +180,12 @@ impl Engine {
         state.ever_answered = true;
         state.connect_failures = 0;
         self.redecide |= state.budget.on_success(now);
+    }
+
+    pub(super) fn on_continued(&mut self, stream: StreamId) {
+        if let Some(file) = self.file_of(stream) {
+            self.files[file.index()].gave_range = true;
+        }
     }
 
     pub(super) fn on_asked(&mut self, stream: StreamId, end: u64) {
@@ -284,8 +291,6 @@ impl Engine {
     }
 
     /// A server that said it takes ranges answered one otherwise: no more range streams of this file.
-    /// A stream that brings the file from its first byte goes on to its end; if there is none, the file
-    /// starts anew.
     fn on_range_refused(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let file = stream.file;
         let attempts = self.config.retry.attempts;
@@ -296,12 +301,19 @@ impl Engine {
             self.on_failure(now, stream, failure);
             return;
         }
+        self.leave_ranges(file, failure.message);
+    }
+
+    /// `file` is asked for whole from now on, as `reason` says: a stream that brings it from its first byte goes on
+    /// to its end; if there is none, the file starts anew.
+    pub(super) fn leave_ranges(&mut self, file: FileId, reason: String) {
+        let entry = &mut self.files[file.index()];
         let from_start =
-            entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(|s| s.whole));
+            entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(Stream::is_plain));
         entry.ignores_ranges = true;
         let Some(survivor) = from_start else {
             entry.shelved = entry.resumable();
-            self.start_anew(file, failure.message);
+            self.start_anew(file, reason);
             return;
         };
         entry.takes_ranges = false;
@@ -312,7 +324,7 @@ impl Engine {
         }
         match self.files[file.index()].ranges.leave_to(survivor) {
             Some(end) => self.actions.push(Action::Cut { stream: survivor, end }),
-            None => self.start_anew(file, failure.message),
+            None => self.start_anew(file, reason),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Long files that are asked for in parts from their first byte on, over HTTP/1.1.
 
+use pelton_core::{Client, Report};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
 
-use crate::support::{one_stream, run};
+use crate::support::{client, one_stream, run};
 
 const SIZE: u64 = 700_000;
 const PATHS: [&str; 4] = ["/0", "/1", "/2", "/3"];
@@ -18,7 +19,11 @@ fn range(request: &RawRequest) -> Option<(u64, u64)> {
 }
 
 fn ordinary(request: &RawRequest) -> Reply {
-    let file = content(request.target());
+    ordinary_of(request.target(), request)
+}
+
+fn ordinary_of(path: &str, request: &RawRequest) -> Reply {
+    let file = content(path);
     let (start, end) = range(request).map_or((0, SIZE), |(start, end)| (start, end.min(SIZE)));
     let reply = match range(request) {
         None => Reply::status("200 OK").field("Accept-Ranges", "bytes"),
@@ -42,20 +47,63 @@ fn asked_of_second(
 fn asked(
     serve: impl Fn(&RawRequest) -> Reply + Send + Sync + 'static,
 ) -> Vec<(String, Option<(u64, u64)>)> {
+    let (report, requests) = fetch(&one_stream(), serve);
+    assert_eq!(report.summary.retries, 0);
+    let gets = requests.iter().filter(|request| request.head.starts_with("GET"));
+    gets.map(|request| (request.target().to_owned(), range(request))).collect()
+}
+
+/// Fetches the four files, which have to come.
+fn fetch(
+    client: &Client,
+    serve: impl Fn(&RawRequest) -> Reply + Send + Sync + 'static,
+) -> (Report, Vec<RawRequest>) {
     let server = Scripted::start(serve).unwrap();
     let out = tempfile::tempdir().unwrap();
     let urls = PATHS.map(|path| server.url(path));
-    let report = run(one_stream().download(urls).into_dir(out.path()));
+    let report = run(client.download(urls).into_dir(out.path()));
     assert!(report.is_complete(), "{:?}", report.files);
-    assert_eq!(report.summary.retries, 0);
     for path in PATHS {
         let there = std::fs::read(out.path().join(&path[1..])).unwrap();
         let is_empty = path == "/1" && there.is_empty();
         assert!(is_empty || there == content(path).bytes(0..SIZE), "{path}");
     }
-    let requests = server.requests().into_iter();
-    let gets = requests.filter(|request| request.head.starts_with("GET"));
-    gets.map(|request| (request.target().to_owned(), range(&request))).collect()
+    (report, server.requests())
+}
+
+#[test]
+fn further_parts_are_followed_to_where_they_are() {
+    fn serve(request: &RawRequest) -> Reply {
+        let path = request.target();
+        match path.strip_prefix("/moved") {
+            Some(path) => ordinary_of(path, request),
+            None if range(request).is_some_and(|(start, _)| start > 0) => {
+                Reply::status("302 Found")
+                    .field("Location", format!("/moved{path}"))
+                    .field("Content-Length", 0)
+            }
+            None => ordinary_of(path, request),
+        }
+    }
+    for client in [one_stream(), client()] {
+        fetch(&client, serve);
+    }
+}
+
+#[test]
+fn what_is_refused_in_parts_comes_in_one_piece() {
+    for status in ["403 Forbidden", "412 Precondition Failed", "500 Internal Server Error"] {
+        for from in [0, 1] {
+            for client in [one_stream(), client()] {
+                fetch(&client, move |request| match range(request) {
+                    Some((start, _)) if start >= from => {
+                        Reply::status(status).field("Content-Length", 2).body("no")
+                    }
+                    _ => ordinary(request),
+                });
+            }
+        }
+    }
 }
 
 #[test]
@@ -85,9 +133,12 @@ fn what_cannot_be_joined_of_parts_comes_in_one_piece() {
             .body(content("/1").bytes(start..end)),
         None => ordinary(request),
     };
-    let refused = move |request: &RawRequest| match second(request) {
-        true => Reply::status("403 Forbidden").field("Content-Length", 2).body("no"),
-        false => ordinary(request),
+    let refused = move |request: &RawRequest| {
+        if second(request) {
+            Reply::status("403 Forbidden").field("Content-Length", 2).body("no")
+        } else {
+            ordinary(request)
+        }
     };
     for asked in [asked_of_second(no_etag), asked_of_second(no_total), asked_of_second(refused)] {
         assert_eq!(asked, [Some((0, 256 * 1024)), None]);

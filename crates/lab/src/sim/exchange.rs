@@ -25,6 +25,8 @@ pub(super) struct Live {
     pub(super) connection: Option<ConnectionIndex>,
     asked_at: pelton_algos::time::Timestamp,
     refused: bool,
+    /// The engine was told of its head.
+    has_begun: bool,
     head_left: u64,
     pub(super) position: u64,
     /// Where it stops: the end of its range or a cut.
@@ -51,12 +53,16 @@ impl World {
         let in_parts = fetch.parts.filter(|_| !self.multiplexes());
         let mut parts = in_parts.map(|rtt| Parts::starting(position, rtt));
         let end = body_end;
-        let body_end = parts.as_mut().and_then(|parts| parts.next(position, end)).unwrap_or(end);
+        // Who asks for a whole file does not know how long it is.
+        let known = fetch.range.as_ref().map_or(u64::MAX, |_| end);
+        let body_end = parts.as_mut().and_then(|parts| parts.next(position, known));
+        let body_end = body_end.map_or(end, |asked| asked.min(end));
         let live = Live {
             fetch,
             connection: None,
             asked_at: self.now,
             refused: false,
+            has_begun: false,
             head_left: if self.multiplexes() { sizes::HEAD_HTTP2 } else { sizes::HEAD },
             position,
             end,
@@ -233,8 +239,11 @@ impl World {
         };
         let is_empty = live.position >= live.body_end;
         let (is_in_parts, body_end) = (live.parts.is_some(), live.body_end);
+        let has_begun = live.has_begun;
         let is_long = live.body_end - live.position > LONGEST_AHEAD.0;
-        self.tell(Event::Head { stream, head });
+        if !has_begun {
+            self.tell(Event::Head { stream, head });
+        }
         if is_in_parts {
             self.tell(Event::Asked { stream, end: body_end });
         }
@@ -252,9 +261,11 @@ impl World {
         let kept = bytes.min(live.end.saturating_sub(live.position));
         live.position += kept;
         let mut further = None;
+        let connection = &self.connections[index as usize];
+        let is_alone = connection.in_turn.len() <= 1 && !connection.spoilt;
         if let Some(parts) = &mut live.parts {
             parts.on_bytes(self.now, bytes);
-            if let Some(end) = parts.next(live.position, live.end) {
+            if is_alone && let Some(end) = parts.next(live.position, live.end) {
                 further = Some(end - live.body_end);
                 live.body_end = end;
             }
@@ -269,7 +280,9 @@ impl World {
             let asked = self.live.get(&stream).map_or(0, |live| live.body_end);
             self.tell(Event::Asked { stream, end: asked });
         }
-        if is_whole {
+        if is_whole && !is_stopped {
+            self.ask_for_rest(index, stream);
+        } else if is_whole {
             self.complete(index, stream);
         } else if is_stopped {
             self.live.remove(&stream);
@@ -278,6 +291,22 @@ impl World {
         } else if self.multiplexes() {
             self.give_credit(index, stream, bytes);
         }
+    }
+
+    /// What could not be asked for before its turn is asked for elsewhere.
+    fn ask_for_rest(&mut self, index: ConnectionIndex, stream: StreamId) {
+        if let Some(live) = self.live.get_mut(&stream) {
+            let rtt = live.fetch.parts.unwrap_or_default();
+            let mut parts = Parts::starting(live.position, rtt);
+            live.body_end = parts.next(live.position, live.end).unwrap_or(live.end);
+            live.parts = Some(parts);
+            live.connection = None;
+            live.head_left = sizes::HEAD;
+            live.has_begun = true;
+            self.pool.waiters.push_front(stream);
+        }
+        self.connections[index as usize].in_turn.pop_front();
+        self.release(index);
     }
 
     fn complete(&mut self, index: ConnectionIndex, stream: StreamId) {

@@ -44,6 +44,8 @@ pub(super) struct Host {
     pub(super) in_turn: bool,
     /// Says that it takes ranges.
     pub(super) ranges: bool,
+    /// Gives a whole file where it is asked for its first part.
+    pub(super) gives_wholes: bool,
     /// Answers ranges with 500.
     pub(super) fails_ranges: bool,
     /// Answers a range with the whole file all the same.
@@ -82,6 +84,7 @@ impl Default for Host {
             silent: false,
             in_turn: false,
             ranges: true,
+            gives_wholes: false,
             fails_ranges: false,
             ignores_ranges: false,
             always_sends_bodies: false,
@@ -99,6 +102,11 @@ impl Default for Host {
 }
 
 impl Host {
+    /// Whether it answers a request for the first part of a file with that.
+    pub(super) const fn gives_parts(&self) -> bool {
+        self.ranges && !self.ignores_ranges && !self.gives_wholes
+    }
+
     /// With `count` files `/0`, `/1`, ... whose sizes `size` gives.
     pub(super) fn files(mut self, count: u64, size: impl Fn(u64) -> u64) -> Self {
         for index in 0..count {

@@ -67,7 +67,7 @@ fn connections_bring_further_files_before_they_bring_parts_of_them() {
 }
 
 #[test]
-fn long_files_of_a_host_that_gives_ranges_begin_in_parts() {
+fn files_that_may_be_long_begin_in_parts_where_their_host_gives_ranges() {
     let in_parts = |host: Host, size: u64| {
         let mut world = World::new(fixed(1, 1)).host("one", host.files(4, |_| size));
         world.get_all();
@@ -76,11 +76,16 @@ fn long_files_of_a_host_that_gives_ranges_begin_in_parts() {
         let wholes = world.fetches.iter().filter(|(_, fetch)| fetch.range.is_none());
         wholes.map(|(_, fetch)| fetch.parts.is_some()).collect::<Vec<_>>()
     };
-    assert_eq!(in_parts(Host::default(), 3 * MB), [false, true, true, true]);
-    assert_eq!(in_parts(Host::default(), 100_000), [false; 4]);
-    assert_eq!(in_parts(Host { ranges: false, ..Host::default() }, 3 * MB), [false; 4]);
+    assert_eq!(in_parts(Host::default(), 3 * MB), [true; 4]);
+    assert_eq!(in_parts(Host::default(), 100_000), [true, false, false, false], "they are short");
+    let host = Host { ranges: false, ..Host::default() };
+    assert_eq!(in_parts(host, 3 * MB), [true, false, false, false]);
     let host = Host { protocol: Protocol::Http2, ..Host::default() };
-    assert_eq!(in_parts(host, 3 * MB), [false; 4], "what is cut short can be reset");
+    assert_eq!(
+        in_parts(host, 3 * MB),
+        [true, false, false, false],
+        "what is cut short can be reset"
+    );
 }
 
 #[test]
@@ -153,8 +158,8 @@ fn a_plain_get_ends_early_where_others_can_have_its_ranges() {
     let asks_for_most_of_it = |protocol| {
         let rtt = Duration::from_millis(200);
         let host = Host { protocol, rtt, window: 256 * 1024, ..Host::default() };
-        let mut world =
-            World::new(Box::new(LowE::default())).host("one", host.files(1, |_| 40 * MB));
+        let host = Host { gives_wholes: true, ..host.files(1, |_| 40 * MB) };
+        let mut world = World::new(Box::new(LowE::default())).host("one", host);
         world.get_all();
         world.run_for(Duration::from_millis(600));
         let mut asked = world.fetches.iter().filter_map(|(_, fetch)| fetch.range.clone());

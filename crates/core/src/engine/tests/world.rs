@@ -610,7 +610,7 @@ impl World {
         let head = Box::new(Head {
             total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
             ranges: host.ranges,
-            partial: live.fetch.range.is_some() || host.ranges && live.fetch.parts.is_some(),
+            partial: live.fetch.range.is_some() || host.gives_parts() && live.fetch.parts.is_some(),
             validator: remote.validator(),
             digest: None,
             modified: Some(remote.modified()),
