@@ -135,6 +135,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         // What could not be asked for before its turn, as others wait behind it, begins anew elsewhere.
         parts = parts.and(self::parts(context, &fetch, position));
         let rest = first_part(rest, parts.as_mut());
+        (context.tell)(Event::Asked { stream: fetch.stream, end: rest.end });
         (response, asked) = (ask(context, &fetch, Some(&rest)).await?, Some(rest));
     }
 }

@@ -19,6 +19,9 @@ const fn patiently(attempts: u32) -> u32 {
 /// what comes once a second is a burden to nobody, and finds out soon that it is over.
 const ORIGIN_DOUBLINGS: u32 = 3;
 
+/// What comes once more if need be: a few first parts.
+const LITTLE: u64 = 1024 * 1024;
+
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = stream;
@@ -88,8 +91,9 @@ impl Engine {
         self.hold(now + pause, file);
     }
 
-    /// Whether `stream` has failed with what a server may say to ranges alone. One that has given any beyond a
-    /// first part means something else, unless what it gives is never enough.
+    /// Whether `stream` has failed with what a server may say to ranges alone, and little is lost by asking for
+    /// the whole. One that has given any beyond a first part means something else, unless what it gives is never
+    /// enough.
     fn may_be_had_whole(&self, stream: &Stream, kind: ErrorKind) -> bool {
         let entry = &self.files[stream.file.index()];
         let may_be_about_ranges = match kind {
@@ -97,8 +101,12 @@ impl Engine {
             ErrorKind::NotFound => false,
             kind => kind.is_answer() && !entry.gave_range,
         };
+        let is_plain = |id| self.streams.get(&id).is_some_and(Stream::is_plain);
+        let loses_little =
+            entry.ranges.done_bytes() <= LITTLE || entry.ranges.stream_ids().any(is_plain);
         let has_answered = entry.validator.is_some();
-        !stream.is_plain() && has_answered && may_be_about_ranges && !entry.ignores_ranges
+        let is_of_range = !stream.is_plain() && has_answered && !entry.ignores_ranges;
+        is_of_range && may_be_about_ranges && loses_little
     }
 
     fn explain(&self, mut failure: Failure, file: FileId, asks_too_much: bool) -> Failure {

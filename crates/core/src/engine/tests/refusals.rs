@@ -76,3 +76,13 @@ fn a_file_that_fails_is_asked_for_by_one_stream_until_it_comes() {
     assert_eq!(world.failure(0).kind, ErrorKind::ServerError);
     assert_eq!(world.fetches.len() - before, 4, "five attempts, the first of many streams");
 }
+
+#[test]
+fn what_has_come_is_not_thrown_away_where_ranges_fail() {
+    let host = Host { fails_ranges: true, cuts_bodies_after: Some(3_000_000), ..Host::default() };
+    let mut world = World::new(fixed(1, 1)).host("one", host.files(1, |_| 20_000_000));
+    world.get_all();
+    world.run();
+    assert_eq!(world.failure(0).kind, ErrorKind::ServerError);
+    assert_eq!(world.local[0].restarts, 0);
+}
