@@ -236,6 +236,14 @@ impl FileRanges {
         Some(size)
     }
 
+    /// Gives `stream` the gap that begins where its range ends. Returns its new end.
+    pub fn give_back(&mut self, stream: StreamId) -> Option<u64> {
+        let end = self.in_flight.get(&stream)?.end?;
+        let gap = self.gaps().into_iter().find(|gap| gap.start == end)?;
+        self.in_flight.get_mut(&stream)?.end = Some(gap.end);
+        Some(gap.end)
+    }
+
     /// `stream` brought `count` bytes. Returns how many of them were its own to bring: a stream
     /// whose end was cut may have run past it.
     pub fn advance(&mut self, stream: StreamId, count: u64) -> u64 {
@@ -423,6 +431,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_split_off_goes_back_while_its_stream_is_on_its_way() {
+        let mut ranges = FileRanges::new(Some(100));
+        ranges.start_whole(A);
+        ranges.assign(B, 1, 10, above(10));
+        assert_eq!(ranges.give_back(A), None, "it is another's");
+        ranges.release(B);
+        assert_eq!(ranges.give_back(A), Some(100));
+        assert_eq!((ranges.gaps(), ranges.give_back(A)), (vec![], None));
+    }
+
+    #[test]
     fn an_empty_file_is_complete() {
         let mut ranges = FileRanges::new(None);
         ranges.start_whole(A);
@@ -438,6 +457,7 @@ mod tests {
         CutToShare { which: usize, parts: u64, floor: u64 },
         Fail { which: usize },
         LeaveTo { which: usize },
+        GiveBack { which: usize },
         Forget { start: u64, length: u64 },
     }
 
@@ -449,6 +469,7 @@ mod tests {
                 .prop_map(|(which, parts, floor)| Operation::CutToShare { which, parts, floor }),
             (0usize..16).prop_map(|which| Operation::Fail { which }),
             (0usize..16).prop_map(|which| Operation::LeaveTo { which }),
+            (0usize..16).prop_map(|which| Operation::GiveBack { which }),
             (0u64..2_000, 0u64..300)
                 .prop_map(|(start, length)| Operation::Forget { start, length }),
         ]
@@ -494,6 +515,11 @@ mod tests {
                     let position = self.ranges.stream(id).map_or(0, |s| s.position);
                     if self.ranges.leave_to(id).is_some() {
                         self.brought[position as usize..].fill(0);
+                    }
+                }
+                Operation::GiveBack { which } => {
+                    if let Some(id) = self.nth_stream(which) {
+                        self.ranges.give_back(id);
                     }
                 }
                 Operation::Forget { start, length } => {

@@ -1,6 +1,9 @@
 //! What happens when a request fails: retry, restart, leave the origin alone, or give up.
 
+use std::time::Duration;
+
 use pelton_algos::time::Timestamp;
+use pelton_algos::units::Bytes;
 
 use super::event::{Action, Failure, FileId};
 use super::file::State;
@@ -19,8 +22,9 @@ const fn patiently(attempts: u32) -> u32 {
 /// what comes once a second is a burden to nobody, and finds out soon that it is over.
 const ORIGIN_DOUBLINGS: u32 = 3;
 
-/// What comes once more if need be: a few first parts.
-const LITTLE: u64 = 1024 * 1024;
+/// What comes once more if need be: a few first parts, or what came within this time.
+const LITTLE: Bytes = Bytes::kib(1024);
+const SHORT: Duration = Duration::from_secs(2);
 
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
@@ -78,12 +82,17 @@ impl Engine {
         if !failure.kind.is_retryable() || entry.failures >= patience || asks_too_much {
             let failure = self.explain(failure, file, asks_too_much);
             if may_be_had_whole {
+                self.origin(origin).note_ranges(true, Some(false));
                 self.leave_ranges(file, failure.message);
             } else {
                 self.fail(file, failure);
             }
             return;
         }
+        if failure.kind.is_answer() {
+            self.give_back(&stream);
+        }
+        let entry = &self.files[file.index()];
         let another = entry.not_before.is_none();
         let setbacks = entry.setbacks.max(1);
         let pause = retry.pause(setbacks, failure.retry_after, &mut self.jitter);
@@ -98,15 +107,31 @@ impl Engine {
         let entry = &self.files[stream.file.index()];
         let may_be_about_ranges = match kind {
             ErrorKind::ShortBody => true,
-            ErrorKind::NotFound => false,
+            // Another place may still have it.
+            ErrorKind::NotFound if entry.place < entry.spec().mirrors.len() => false,
             kind => kind.is_answer() && !entry.gave_range,
         };
+        let little = LITTLE.max(self.link.estimate().bandwidth * SHORT);
         let is_plain = |id| self.streams.get(&id).is_some_and(Stream::is_plain);
         let loses_little =
-            entry.ranges.done_bytes() <= LITTLE || entry.ranges.stream_ids().any(is_plain);
+            entry.ranges.done_bytes() <= little.0 || entry.ranges.stream_ids().any(is_plain);
         let has_answered = entry.validator.is_some();
         let is_of_range = !stream.is_plain() && has_answered && !entry.ignores_ranges;
         is_of_range && may_be_about_ranges && loses_little
+    }
+
+    /// The range of `failed` goes back to the plain GET from which it was split, where that is still on its way:
+    /// the server may give no ranges at all.
+    fn give_back(&mut self, failed: &Stream) {
+        let entry = &mut self.files[failed.file.index()];
+        if failed.is_plain() || entry.gave_range {
+            return;
+        }
+        let is_plain = |id: &_| self.streams.get(id).is_some_and(Stream::is_plain);
+        let Some(plain) = entry.ranges.stream_ids().find(is_plain) else { return };
+        if let Some(end) = entry.ranges.give_back(plain) {
+            self.actions.push(Action::Cut { stream: plain, end });
+        }
     }
 
     fn explain(&self, mut failure: Failure, file: FileId, asks_too_much: bool) -> Failure {

@@ -107,6 +107,18 @@ fn what_is_refused_in_parts_comes_in_one_piece() {
 }
 
 #[test]
+fn a_further_part_that_is_not_found_is_no_missing_file() {
+    for client in [one_stream(), client()] {
+        fetch(&client, |request| match range(request) {
+            Some((start, _)) if start > 0 => {
+                Reply::status("404 Not Found").field("Content-Length", 2).body("no")
+            }
+            _ => ordinary(request),
+        });
+    }
+}
+
+#[test]
 fn a_long_file_of_a_host_that_gives_ranges_comes_in_parts() {
     let asked = asked_of_second(ordinary);
     assert_eq!(asked.first(), Some(&Some((0, 256 * 1024))), "{asked:?}");

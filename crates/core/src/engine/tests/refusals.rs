@@ -65,6 +65,18 @@ fn ranges_that_fail_beside_a_body_that_comes_are_asked_for_ever_more_rarely() {
 }
 
 #[test]
+fn ranges_that_fail_go_back_to_the_body_that_comes() {
+    let files = Host::default().files(1, |_| 8_000_000);
+    let host = Host { fails_ranges: true, gives_wholes: true, ..files };
+    let mut world = World::new(fixed(1, 16)).host("one", host);
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    let plain = world.fetches.iter().filter(|fetch| fetch.1.range.is_none()).count();
+    assert_eq!(plain, 1, "the first body brings all of it");
+}
+
+#[test]
 fn a_file_that_fails_is_asked_for_by_one_stream_until_it_comes() {
     let mut world = World::new(fixed(1, 16)).host("one", Host::default().files(1, |_| 20_000_000));
     world.get_all();
@@ -78,9 +90,9 @@ fn a_file_that_fails_is_asked_for_by_one_stream_until_it_comes() {
 }
 
 #[test]
-fn what_has_come_is_not_thrown_away_where_ranges_fail() {
-    let host = Host { fails_ranges: true, cuts_bodies_after: Some(3_000_000), ..Host::default() };
-    let mut world = World::new(fixed(1, 1)).host("one", host.files(1, |_| 20_000_000));
+fn what_took_long_is_not_thrown_away_where_ranges_fail() {
+    let host = Host { fails_ranges: true, cuts_bodies_after: Some(60_000_000), ..Host::default() };
+    let mut world = World::new(fixed(1, 1)).host("one", host.files(1, |_| 200_000_000));
     world.get_all();
     world.run();
     assert_eq!(world.failure(0).kind, ErrorKind::ServerError);
