@@ -18,6 +18,10 @@ const LEAST_SHARE: Bytes = Bytes(16 * 1448);
 /// loses nothing, and whatever shares a connection leaves it warm for the next.
 const MULTIPLEXED: u32 = 16;
 
+/// On a shorter path, such as a wired local network, one connection's window grows, and recovers from a loss, before
+/// anybody notices. What comes over several is read when the processor's cache has given it up (docs/performance.md).
+const NEXT_DOOR: Duration = Duration::from_millis(1);
+
 /// A stream whose window was measured below this has met losses.
 const LOSSLESS_WINDOW: Bytes = Bytes::kib(64);
 
@@ -153,7 +157,8 @@ pub fn multiplexed(link: &LinkEstimate) -> u32 {
     } else {
         link.bdp().div_ceil(link.stream_window).saturating_mul(2)
     };
-    u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(MULTIPLEXED)
+    let least = if link.rtt < NEXT_DOOR { 1 } else { MULTIPLEXED };
+    u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(least)
 }
 
 /// Files of `mean_size` that each of so many `lanes` bears where they share connections: what its part of
@@ -272,6 +277,11 @@ mod tests {
         assert_eq!(multiplexed(&link(1.0, 8, Bytes(30_000))), MULTIPLEXED);
         // 25 MB in windows of 1 MiB.
         assert_eq!(multiplexed(&link(1_000.0, 200, Bytes::kib(64))), 24);
+        let next_door = |mbps| LinkEstimate {
+            rtt: Duration::from_micros(200),
+            ..link(mbps, 1, Bytes::kib(64))
+        };
+        assert_eq!([multiplexed(&next_door(1_000.0)), multiplexed(&next_door(1e5))], [1, 3]);
     }
 
     #[test]

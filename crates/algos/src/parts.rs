@@ -69,6 +69,12 @@ impl Parts {
         self.answer = self.answer.max(took);
     }
 
+    /// What was to be asked for from `position` on is asked for elsewhere, or later. How fast parts came
+    /// stays: each of them may have waited for its answer.
+    pub const fn begin_again(&mut self, position: u64) {
+        self.asked = position;
+    }
+
     /// Up to where everything was asked for.
     pub const fn asked(&self) -> u64 {
         self.asked
@@ -130,6 +136,21 @@ mod tests {
         parts.on_bytes(at(1_100), 200_000);
         assert_eq!(parts.next(200 * 1024, 10_000_000), Some(512 * 1024 + 1_600_000));
         assert_eq!(parts.next(300 * 1024, 10_000_000), None);
+    }
+
+    #[test]
+    fn parts_that_come_at_once_become_longer_where_each_is_waited_for() {
+        let size = 60_000_000;
+        let mut parts = Parts::starting(0, Duration::from_millis(50));
+        let (mut position, mut requests, mut now) = (0, 0, 0);
+        while position < size {
+            parts.begin_again(position);
+            let end = parts.next(position, size).expect("there is more");
+            now += 20;
+            parts.on_bytes(at(now), end - position);
+            (position, requests) = (end, requests + 1);
+        }
+        assert!(requests <= 10, "{requests} requests");
     }
 
     #[test]

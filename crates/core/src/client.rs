@@ -268,7 +268,7 @@ impl Download {
     async fn run(
         self,
         mut commands: mpsc::UnboundedReceiver<Command>,
-        events: mpsc::UnboundedSender<RunEvent>,
+        events: mpsc::UnboundedSender<Vec<RunEvent>>,
     ) -> Result<Report> {
         let started = Instant::now();
         let mailbox = Rc::new(Mailbox::default());
@@ -305,7 +305,7 @@ impl Download {
         let engine = self.settings.engine(config, &found.files);
         let origins = self.settings.origins.clone();
         // Nobody may be listening.
-        let tell = Box::new(move |event| drop(events.send(event)));
+        let tell = Box::new(move |told| drop(events.send(told)));
         let recorder = Recorder::new(metering.label().to_owned(), tell);
         let driver =
             Driver { engine, origins, http, sink, metering, recorder, mailbox, commands, started };

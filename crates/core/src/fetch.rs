@@ -133,7 +133,10 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             return Ok(Outcome::Complete);
         }
         // What could not be asked for before its turn, as others wait behind it, begins anew elsewhere.
-        parts = parts.and(self::parts(context, &fetch, position));
+        parts = parts.filter(|_| context.http.may_ask_early(&fetch.url));
+        if let Some(parts) = &mut parts {
+            parts.begin_again(position);
+        }
         let rest = first_part(rest, parts.as_mut());
         (context.tell)(Event::Asked { stream: fetch.stream, end: rest.end });
         (response, asked) = (ask(context, &fetch, Some(&rest)).await?, Some(rest));

@@ -18,7 +18,7 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub struct Job {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
-    pub(crate) events: Option<mpsc::UnboundedReceiver<RunEvent>>,
+    pub(crate) events: Option<mpsc::UnboundedReceiver<Vec<RunEvent>>>,
     pub(crate) report: oneshot::Receiver<Result<Report>>,
 }
 
@@ -27,7 +27,7 @@ impl Job {
     /// caller before [`report`](Self::report) events are thrown away. Those of ten milliseconds come
     /// together.
     pub fn events(&mut self) -> Events {
-        Events(self.events.take())
+        Events { incoming: self.events.take(), told: Vec::new().into_iter() }
     }
 
     /// Stops all streams; what has arrived is kept. No effect once the run is over.
@@ -100,16 +100,25 @@ impl Canceller {
 
 /// The events of a [`Job`], in order. They end with [`RunEvent::Summary`].
 #[derive(Debug)]
-pub struct Events(Option<mpsc::UnboundedReceiver<RunEvent>>);
+pub struct Events {
+    incoming: Option<mpsc::UnboundedReceiver<Vec<RunEvent>>>,
+    told: std::vec::IntoIter<RunEvent>,
+}
 
 impl Events {
     /// The next event, or `None` after the last.
     pub async fn next(&mut self) -> Option<RunEvent> {
-        self.0.as_mut()?.recv().await
+        if self.told.len() == 0 {
+            self.told = self.incoming.as_mut()?.recv().await?.into_iter();
+        }
+        self.told.next()
     }
 
     /// [`next`](Self::next) for callers without an async runtime. It blocks the thread.
     pub fn blocking_next(&mut self) -> Option<RunEvent> {
-        self.0.as_mut()?.blocking_recv()
+        if self.told.len() == 0 {
+            self.told = self.incoming.as_mut()?.blocking_recv()?.into_iter();
+        }
+        self.told.next()
     }
 }

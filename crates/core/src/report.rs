@@ -16,7 +16,7 @@ use tokio::time::Instant;
 pub(crate) use plan::plan;
 
 use costs::Costs;
-use outbox::Outbox;
+use outbox::{Outbox, Tell};
 use plan::allocations;
 
 use crate::catalog::FileSpec;
@@ -98,7 +98,7 @@ pub(crate) struct Gauges {
 }
 
 impl Recorder {
-    pub(crate) fn new(energy_source: String, tell: Box<dyn Fn(RunEvent)>) -> Self {
+    pub(crate) fn new(energy_source: String, tell: Tell) -> Self {
         Self {
             outbox: Outbox::new(tell),
             energy_source,

@@ -304,7 +304,7 @@ impl Engine {
             anew,
             wants_digest,
         };
-        let (origin, attempt) = (entry.origin, entry.attempt);
+        let (origin, attempt, redirected) = (entry.origin, entry.attempt, entry.located.is_some());
         self.files[file.index()].dirty = true;
         self.note_activity(now);
         self.stall_check.get_or_insert(now + self.config.stall_timeout);
@@ -319,6 +319,8 @@ impl Engine {
                 began: now,
                 whole,
                 in_parts,
+                redirected,
+                has_asked: false,
                 has_head: false,
                 recent: Recent::starting(now),
             },

@@ -118,7 +118,7 @@ pub struct Existing {
 
 impl Existing {
     /// Whether a server's file of this size and time is the one that is there. HTTP dates have whole
-    /// seconds; file systems have finer ones. Where the server tells no time, the size has to do: else
+    /// seconds; file systems have finer ones. Where the server tells only one of the two, that has to do: else
     /// what a run has finished would be in the way of its rerun.
     pub fn is_version(&self, size: Option<u64>, modified: Option<SystemTime>) -> bool {
         let seconds = |time: SystemTime| {
@@ -126,7 +126,7 @@ impl Existing {
         };
         let has_its_time =
             modified.is_none_or(|theirs| self.modified.and_then(seconds) == seconds(theirs));
-        size == Some(self.size) && has_its_time
+        size.map_or(modified.is_some(), |size| size == self.size) && has_its_time
     }
 }
 
@@ -404,7 +404,9 @@ mod tests {
         assert!(there.is_version(Some(10), None), "the server tells no time");
         assert!(!there.is_version(Some(10), at(6_000)));
         assert!(!there.is_version(Some(11), None));
-        assert!(!there.is_version(None, at(5_000)), "nothing to compare");
+        assert!(there.is_version(None, at(5_000)), "the server tells no size");
+        assert!(!there.is_version(None, at(6_000)));
+        assert!(!there.is_version(None, None), "nothing to compare");
         assert!(!Existing { size: 10, modified: None }.is_version(Some(10), at(5_000)));
     }
 }

@@ -33,6 +33,9 @@ impl Engine {
             self.on_too_many_open(now, stream.began, file, failure);
             return;
         }
+        if self.goes_back(now, &stream, &failure) {
+            return;
+        }
         if failure.kind.is_overload() {
             self.note_overload(now, &stream, &failure);
         }
@@ -54,7 +57,7 @@ impl Engine {
         {
             let state = &self.origins[origin.0 as usize];
             let attempts = state.connect_failures.max(state.budget.vain_requests());
-            self.give_up_origin(origin, &after(attempts, failure));
+            self.give_up_origin(now, origin, &after(attempts, failure));
             return;
         }
         if failure.kind == ErrorKind::DiskFull {
@@ -228,14 +231,16 @@ impl Engine {
         }
     }
 
-    fn give_up_origin(&mut self, origin: OriginId, failure: &Failure) {
+    fn give_up_origin(&mut self, now: Timestamp, origin: OriginId, failure: &Failure) {
         let of_origin = |id: &FileId| self.files[id.index()].origin == origin;
         let in_transfer = self.active.iter().copied().filter(of_origin);
         let later = self.delayed.iter().map(|(_, id)| *id).filter(of_origin);
         let later = later.filter(|id| !self.active.contains(id));
         let given_up: Vec<FileId> = later.chain(in_transfer).collect();
         for file in given_up {
-            self.fail_beside(file, failure.clone(), Some(origin));
+            if !self.goes_back_from(now, file, origin) {
+                self.fail_beside(file, failure.clone(), Some(origin));
+            }
         }
         let files = &self.files;
         let outstanding = |file: FileId| files[file.index()].outstanding();

@@ -68,6 +68,8 @@ pub(super) struct Transfer {
     pub(super) unproven: bool,
     /// Where its bytes come from, after redirects.
     pub(super) located: Option<Url>,
+    /// That has not lasted: redirects are followed anew each time.
+    pub(super) asks_at_home: bool,
     pub(super) validator: Option<Validator>,
     pub(super) modified: Option<SystemTime>,
     /// The server takes range requests for it.
@@ -140,6 +142,7 @@ impl Transfer {
             place: 0,
             unproven: false,
             located: None,
+            asks_at_home: false,
             validator: None,
             modified: None,
             takes_ranges: false,

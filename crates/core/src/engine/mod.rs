@@ -18,6 +18,7 @@ mod learnt;
 mod mirrors;
 mod plan;
 mod rates;
+mod redirects;
 mod space;
 mod splits;
 mod transfer;
@@ -63,6 +64,7 @@ use crate::catalog::FileSpec;
 use crate::connection::{Origin, Scheme};
 
 /// One stream in flight.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     file: FileId,
@@ -74,6 +76,10 @@ struct Stream {
     whole: bool,
     /// That in parts.
     in_parts: bool,
+    /// Asked where a redirect has led to, or was led there and asks further.
+    redirected: bool,
+    /// What its first request is for is known.
+    has_asked: bool,
     has_head: bool,
     recent: Recent,
 }

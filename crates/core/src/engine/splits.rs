@@ -9,9 +9,9 @@ use pelton_algos::units::{BitRate, Bytes};
 use super::Engine;
 use super::watch::Recent;
 
-/// A range that takes one stream this many round trips is worth being split: a connection may have
+/// A range that takes one stream so many times as long as an answer is worth being split: a connection may have
 /// to be opened for it.
-const WORTHWHILE_RTTS: u32 = 3;
+const WORTHWHILE_ANSWERS: u32 = 3;
 
 /// Below this a range is never split by itself: a new connection with TLS costs some 5 kB.
 const LEAST_SPLIT: Bytes = Bytes::kib(64);
@@ -28,6 +28,8 @@ pub(super) struct Splits {
     /// What each stream brings on the average; nothing where that is not known.
     of_each: BitRate,
     rtt: Duration,
+    /// How long a new stream's first byte is waited for.
+    answer: Duration,
     least: Bytes,
     usual: Bytes,
     /// The user has set the floor.
@@ -48,6 +50,7 @@ impl Engine {
         Splits {
             of_each: self.goodput * (1.0 / self.streams.len().max(1) as f64),
             rtt: link.rtt,
+            answer: link.rtt.max(self.answer_time),
             least: if is_free { LEAST_ON_FREE_PATH } else { LEAST_SPLIT },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
@@ -78,7 +81,7 @@ impl Splits {
         if self.is_set || self.of_each == BitRate::ZERO {
             return self.usual;
         }
-        (rate * (self.rtt * WORTHWHILE_RTTS)).max(self.least).min(self.usual)
+        (rate * (self.answer * WORTHWHILE_ANSWERS)).max(self.least).min(self.usual)
     }
 }
 
@@ -90,7 +93,8 @@ mod tests {
 
     fn splits() -> Splits {
         let of_each = BitRate::from_mbps(8.0);
-        Splits { of_each, rtt: RTT, least: LEAST_SPLIT, usual: Bytes::kib(256), is_set: false }
+        let usual = Bytes::kib(256);
+        Splits { of_each, rtt: RTT, answer: RTT, least: LEAST_SPLIT, usual, is_set: false }
     }
 
     /// A stream that has brought `bytes` in one second.

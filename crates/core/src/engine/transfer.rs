@@ -87,7 +87,8 @@ impl Engine {
             return;
         }
         entry.shelved = None;
-        entry.located = (head.url != *entry.place()).then_some(head.url);
+        let is_led = head.url != *entry.place() && !entry.asks_at_home;
+        entry.located = is_led.then_some(head.url);
         entry.takes_ranges = head.ranges
             && head.total.is_some()
             && !entry.ignores_ranges
@@ -99,6 +100,9 @@ impl Engine {
             self.origin(old_origin).note_ranges(gives_ranges, part);
         }
         self.move_to(file, class, answered_by);
+        if let Some(known) = self.streams.get_mut(&stream) {
+            known.redirected = is_led;
+        }
         let entry = &mut self.files[file.index()];
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
             if existing.is_version(head.total, head.modified) {
@@ -106,7 +110,8 @@ impl Engine {
                 return;
             }
             if !self.config.overwrite {
-                let failure = differs(&entry.spec().name, existing, head.total);
+                let failure =
+                    differs(&entry.spec().name, existing, head.total, head.modified.is_some());
                 self.give_up(file, failure);
                 return;
             }
@@ -189,9 +194,9 @@ impl Engine {
     }
 
     pub(super) fn on_asked(&mut self, stream: StreamId, end: u64) {
-        if let Some(file) = self.file_of(stream) {
-            self.files[file.index()].ranges.on_asked(stream, end);
-        }
+        let Some(known) = self.streams.get_mut(&stream) else { return };
+        self.totals.requests += u64::from(std::mem::replace(&mut known.has_asked, true));
+        self.files[known.file.index()].ranges.on_asked(stream, end);
     }
 
     pub(super) fn on_data(&mut self, now: Timestamp, stream: StreamId, bytes: u64) {
@@ -292,6 +297,9 @@ impl Engine {
 
     /// A server that said it takes ranges answered one otherwise: no more range streams of this file.
     fn on_range_refused(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
+        if self.goes_back(now, &stream, &failure) {
+            return;
+        }
         let file = stream.file;
         let attempts = self.config.retry.attempts;
         let entry = &mut self.files[file.index()];
@@ -418,11 +426,13 @@ fn size_conflict(listed: Option<u64>, stated: Option<u64>, url: &url::Url) -> Op
     })
 }
 
-fn differs(name: &str, existing: Existing, total: Option<u64>) -> Failure {
+fn differs(name: &str, existing: Existing, total: Option<u64>, tells_date: bool) -> Failure {
     let difference = match total {
         Some(total) if total == existing.size => "with another date than the server's".to_owned(),
         Some(total) => format!("with {} bytes and the server has {total}", existing.size),
-        None => "and the server has another version".to_owned(),
+        None if tells_date => "with another date than the server's".to_owned(),
+        None => "and whether it is the server's can't be known, which tells neither size nor date"
+            .to_owned(),
     };
     let message = format!("{name} exists {difference}; use --overwrite to replace it");
     Failure::new(ErrorKind::Exists, message)

@@ -16,6 +16,9 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
     let kind = ErrorKind::of_status(status);
     let advice = match kind {
         ErrorKind::NotFound => "; check the URL",
+        ErrorKind::Auth if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            "; give the proxy's user name and password in its URL"
+        }
         ErrorKind::Auth => "; give credentials with --user, --netrc or --cookie-file",
         ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
         ErrorKind::ServerError => "; the failure is the server's: try again later",
@@ -73,6 +76,16 @@ impl From<Error> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whose_credentials_are_missing_is_said() {
+        let url: Url = "http://host/file".parse().unwrap();
+        let advice = |status| status_error(&url, status, &HeaderMap::new()).message();
+        assert!(
+            advice(StatusCode::PROXY_AUTHENTICATION_REQUIRED).contains("the proxy's user name")
+        );
+        assert!(advice(StatusCode::UNAUTHORIZED).contains("--user"));
+    }
 
     #[test]
     fn a_wait_is_said_in_words_where_its_number_tells_nothing() {

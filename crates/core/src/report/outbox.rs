@@ -10,17 +10,20 @@ use crate::events::RunEvent;
 /// How long an event may wait for others. Nobody sees that.
 const INTERVAL: Duration = Duration::from_millis(10);
 
+/// Hands events over, one at least.
+pub(crate) type Tell = Box<dyn Fn(Vec<RunEvent>)>;
+
 /// Events that are told together. Who listens may be another thread, and to wake it for each event by
 /// itself is much of the work with many short files.
 pub(super) struct Outbox {
-    tell: Box<dyn Fn(RunEvent)>,
+    tell: Tell,
     waiting: RefCell<Vec<RunEvent>>,
     /// When there may be told something again.
     due: Cell<Option<Instant>>,
 }
 
 impl Outbox {
-    pub(super) fn new(tell: Box<dyn Fn(RunEvent)>) -> Self {
+    pub(super) fn new(tell: Tell) -> Self {
         Self { tell, waiting: RefCell::default(), due: Cell::default() }
     }
 
@@ -43,7 +46,10 @@ impl Outbox {
 
     /// Tells what waits.
     pub(super) fn flush(&self) {
-        self.waiting.take().into_iter().for_each(&self.tell);
+        let waiting = self.waiting.take();
+        if !waiting.is_empty() {
+            (self.tell)(waiting);
+        }
     }
 }
 
@@ -56,11 +62,14 @@ mod tests {
 
     #[test]
     fn events_are_told_together_each_once_and_in_their_order() {
-        let told = Rc::<RefCell<Vec<f64>>>::default();
+        let told = Rc::<RefCell<Vec<Vec<f64>>>>::default();
         let sink = Rc::clone(&told);
-        let outbox = Outbox::new(Box::new(move |event| {
-            let RunEvent::Warning(Warning { at_s, .. }) = event else { panic!("another event") };
-            sink.borrow_mut().push(at_s);
+        let outbox = Outbox::new(Box::new(move |events| {
+            let number = |event| match event {
+                RunEvent::Warning(Warning { at_s, .. }) => at_s,
+                _ => panic!("another event"),
+            };
+            sink.borrow_mut().push(events.into_iter().map(number).collect());
         }));
         let put = |at_s| {
             let (url, reason) = Default::default();
@@ -72,15 +81,15 @@ mod tests {
         put(2.0);
         assert!(told.borrow().is_empty());
         assert_eq!(outbox.tell(now), None);
-        assert_eq!(told.borrow()[..], [1.0, 2.0]);
+        assert_eq!(told.borrow()[..], [[1.0, 2.0]]);
         put(3.0);
         assert_eq!(outbox.tell(now), Some(now + INTERVAL));
-        assert_eq!(told.borrow()[..], [1.0, 2.0]);
+        assert_eq!(told.borrow()[..], [[1.0, 2.0]]);
         assert_eq!(outbox.tell(now + INTERVAL), None);
-        assert_eq!(told.borrow()[..], [1.0, 2.0, 3.0]);
+        assert_eq!(told.borrow()[..], [vec![1.0, 2.0], vec![3.0]]);
         put(4.0);
         outbox.flush();
         outbox.flush();
-        assert_eq!(told.borrow()[..], [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(told.borrow()[..], [vec![1.0, 2.0], vec![3.0], vec![4.0]]);
     }
 }

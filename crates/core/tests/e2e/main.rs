@@ -19,6 +19,7 @@ mod own;
 mod parts;
 mod pipelining;
 mod privacy;
+mod redirects;
 mod resume;
 mod support;
 mod tail;

@@ -119,6 +119,12 @@ fn a_further_part_that_is_not_found_is_no_missing_file() {
 }
 
 #[test]
+fn each_part_is_a_request() {
+    let (report, requests) = fetch(&one_stream(), ordinary);
+    assert_eq!(report.summary.requests as usize, requests.len());
+}
+
+#[test]
 fn a_long_file_of_a_host_that_gives_ranges_comes_in_parts() {
     let asked = asked_of_second(ordinary);
     assert_eq!(asked.first(), Some(&Some((0, 256 * 1024))), "{asked:?}");

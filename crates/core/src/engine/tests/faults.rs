@@ -360,6 +360,26 @@ fn redirects_count_for_the_origin_that_answers() {
 }
 
 #[test]
+fn a_redirect_whose_target_has_gone_is_followed_anew() {
+    let target = Host { cuts_bodies_after: Some(MB), ..Host::default().files(1, |_| 20 * MB) };
+    let front = Host { redirects_to: Some("mirror".to_owned()), ..target.clone() };
+    let world = World::new(fixed(4, 1)).host("front", front);
+    let specs = world.specs();
+    let mut world = world.host("mirror", target.clone()).host("other", target);
+    world.get(specs);
+    world.run_for(secs(1));
+    world.host_mut("mirror").refuses = true;
+    world.host_mut("front").redirects_to = Some("other".to_owned());
+    world.run();
+    world.assert_each_byte_once();
+    assert!(world.seconds() < 10.0, "{}", world.seconds());
+    let hosts = world.fetches.iter().map(|(_, fetch)| fetch.url.host_str().unwrap());
+    let mut hosts: Vec<&str> = hosts.collect();
+    hosts.dedup();
+    assert_eq!(hosts, ["front", "mirror", "front"], "the list's URL is asked for good");
+}
+
+#[test]
 fn a_file_that_cannot_be_restarted_fails() {
     let mut world = World::new(fixed(1, 1)).host("one", one_big_file());
     world.get_all();

@@ -1,0 +1,79 @@
+//! Redirects whose targets do not last.
+
+use std::sync::Mutex;
+
+use pelton_lab::content::VirtualFile;
+use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
+
+use crate::support::{client, one_stream, run};
+
+const SIZE: u64 = 3_000_000;
+
+fn answer(request: &RawRequest) -> Reply {
+    let file = VirtualFile::new("/file", SIZE, 1);
+    let range = request.field("range").and_then(|range| {
+        let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+        Some((first.parse::<u64>().ok()?, last.parse::<u64>().ok()? + 1))
+    });
+    let (start, end) = range.map_or((0, SIZE), |(start, end)| (start, end.min(SIZE)));
+    let reply = match range {
+        None => Reply::status("200 OK").field("Accept-Ranges", "bytes"),
+        Some(_) => Reply::status("206 Partial Content")
+            .field("Content-Range", format!("bytes {start}-{}/{SIZE}", end - 1)),
+    };
+    reply
+        .field("Content-Length", end - start)
+        .field("ETag", file.etag())
+        .body(file.bytes(start..end))
+}
+
+/// Redirects each request for `/file` to a URL of its own, which is good for so many requests and answered with
+/// `status` from then on.
+fn signing(lasts_for: usize, status: &'static str) -> Scripted {
+    let used = Mutex::new(Vec::<usize>::new());
+    Scripted::start(move |request| {
+        let mut used = used.lock().unwrap();
+        let Some(signature) = request.target().strip_prefix("/signed/") else {
+            used.push(0);
+            return Reply::status("302 Found")
+                .field("Location", format!("/signed/{}", used.len() - 1))
+                .field("Content-Length", 0);
+        };
+        let count = &mut used[signature.parse::<usize>().unwrap()];
+        *count += 1;
+        if *count > lasts_for {
+            return Reply::status(status).field("Content-Length", 2).body("no");
+        }
+        answer(request)
+    })
+    .unwrap()
+}
+
+#[test]
+fn a_redirect_that_has_expired_is_followed_anew() {
+    for status in ["401 Unauthorized", "403 Forbidden", "404 Not Found", "410 Gone"] {
+        for lasts_for in [1, 3] {
+            for client in [one_stream(), client()] {
+                let server = signing(lasts_for, status);
+                let out = tempfile::tempdir().unwrap();
+                let report = run(client.download([server.url("/file")]).into_dir(out.path()));
+                assert!(report.is_complete(), "{status} {lasts_for} {:?}", report.files);
+                let there = std::fs::read(out.path().join("file")).unwrap();
+                assert!(there == VirtualFile::new("/file", SIZE, 1).bytes(0..SIZE));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_come_before_a_redirect_expired_is_kept() {
+    let server = signing(1, "403 Forbidden");
+    let out = tempfile::tempdir().unwrap();
+    let report = run(one_stream().download([server.url("/file")]).into_dir(out.path()));
+    assert!(report.is_complete());
+    let starts = server.requests().into_iter().filter(|request| {
+        request.target().starts_with("/signed")
+            && request.field("range").is_none_or(|range| range.starts_with("bytes=0-"))
+    });
+    assert_eq!(starts.count(), 1, "the first bytes are asked for once");
+}
