@@ -46,11 +46,14 @@ impl Engine {
 
     pub(super) fn splits(&self) -> Splits {
         let link = self.link.estimate();
+        // Over a shared connection an answer waits behind others: that says nothing of a connection of its own.
+        let shares = self.origins.iter().any(|origin| origin.multiplexes);
+        let answer = if shares { Duration::ZERO } else { self.answer_time };
         let is_free = self.goodput.bps() < link.bandwidth.bps() * FREE;
         Splits {
             of_each: self.goodput * (1.0 / self.streams.len().max(1) as f64),
             rtt: link.rtt,
-            answer: link.rtt.max(self.answer_time),
+            answer: link.rtt.max(answer),
             least: if is_free { LEAST_ON_FREE_PATH } else { LEAST_SPLIT },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
