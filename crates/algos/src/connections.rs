@@ -59,14 +59,18 @@ const FASTER_THAN_ASSUMED: u32 = 2;
 /// Files of unknown size have so many times the bytes of the handshakes of connections that are opened for them.
 const FILES_TO_HANDSHAKES: u64 = 28;
 
+/// A connection that is there early saves a round trip, of which the handshakes of all may take such a part.
+const HANDSHAKES_TO_SAVED: f64 = 2.0 / 3.0;
+
 /// Connections that may be of use as soon as the first answers over a few of them have told how fast the link
-/// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall not take
-/// long over a link that proves slow.
+/// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall take no more
+/// than a part of what they save, which is round trips, and of the whole, over a link that proves slow.
 pub fn ahead(link: &LinkEstimate, files: u64, handshake: Bytes) -> u32 {
     let useful = flights(link, FIRST_FLIGHT).saturating_mul(FASTER_THAN_ASSUMED);
     let bytes = files.saturating_mul(FIRST_FLIGHT.0);
     let cheap = bytes.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
-    useful.min(u32::try_from(cheap).unwrap_or(u32::MAX))
+    let soon = (link.bandwidth * link.rtt.mul_f64(HANDSHAKES_TO_SAVED)).0.checked_div(handshake.0);
+    useful.min(u32::try_from(cheap.min(soon.unwrap_or(u64::MAX))).unwrap_or(u32::MAX))
 }
 
 fn flights(link: &LinkEstimate, flight: Bytes) -> u32 {
@@ -234,6 +238,8 @@ mod tests {
         // 500 kB in flight, twice, and that twice: in flights of 14.5 kB.
         assert_eq!(on(200, u64::MAX, 0), 140);
         assert_eq!((on(200, 400, 3_200), on(200, 100, 3_200)), (64, 16));
+        // 133 kB in 53 ms.
+        assert_eq!(on(80, 10_000, 3_200), 41);
         assert_eq!(on(1, 10_000, 3_200), 2, "nothing is to be saved on a short path");
         assert_eq!(on(200, 0, 3_200), 0);
     }
