@@ -240,7 +240,7 @@ mod tests {
         assert_eq!((on(200, 400, 3_200), on(200, 100, 3_200)), (64, 16));
         // 133 kB in 53 ms.
         assert_eq!(on(80, 10_000, 3_200), 41);
-        assert_eq!(on(1, 10_000, 3_200), 2, "nothing is to be saved on a short path");
+        assert_eq!(on(1, 10_000, 3_200), 0, "nothing is to be saved on a short path");
         assert_eq!(on(200, 0, 3_200), 0);
     }
 
