@@ -18,6 +18,7 @@
 //! | [`limits`] | budgets per origin, overload back-off, retry delays |
 //! | [`memory`] | how connections share a limit on memory |
 //! | [`rate`] | a limit on the rate of a run, shared fairly by its files |
+//! | [`rests`] | how long a connection leaves unread what comes, for few acknowledgements |
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
 //! | [`growth`] | how far lanes grow beyond the formulas |
@@ -38,6 +39,7 @@ pub mod parts;
 pub mod policy;
 pub mod ranges;
 pub mod rate;
+pub mod rests;
 pub mod sizes;
 pub mod spread;
 pub mod tail;

@@ -16,6 +16,13 @@ pub trait Io: AsyncRead + AsyncWrite + Unpin {
         None
     }
 
+    /// The round-trip time of what was received lately, queues included, where its transport knows it
+    /// and acknowledges what is read late when it is read. It makes reads rare where that saves
+    /// acknowledgements.
+    fn rtt_of_received(&self) -> Option<Duration> {
+        None
+    }
+
     /// The socket whose bytes are those of this stream, unchanged and unshaped, where there is one:
     /// on Linux the kernel then moves them to a file without a copy in this process.
     fn socket(&self) -> Option<&TcpStream> {

@@ -123,6 +123,8 @@ pub(super) struct Established {
     pub(super) sender: Sender,
     /// How many requests it takes at a time, kept up to date by `driver`.
     pub(super) capacity: Rc<Cell<usize>>,
+    /// Bytes that are still to come of what was asked for over it, as those who read them say.
+    pub(super) to_come: Rc<Cell<u64>>,
     /// Must be polled for anything to happen; ends with the connection.
     pub(super) driver: LocalBoxFuture<'static, ()>,
     pub(super) rtt: Option<Duration>,
@@ -214,7 +216,7 @@ impl Opener {
         if let Some(rtt) = rtt {
             self.telemetry.tell(ConnectionEvent::Reached { origin: origin.clone(), rtt });
         }
-        let is_open = wire.is_open();
+        let (is_open, to_come) = (wire.is_open(), wire.to_come());
         let (protocol, sender, capacity, driver) = match origin.scheme {
             Scheme::Https => {
                 let tls = self.tls_config(wants_http1)?;
@@ -230,7 +232,8 @@ impl Opener {
             Scheme::Http => http1(wire),
         };
         is_open.set(true);
-        Ok(Established { protocol, sender, capacity, driver, rtt, handshake: start.elapsed() })
+        let handshake = start.elapsed();
+        Ok(Established { protocol, sender, capacity, to_come, driver, rtt, handshake })
     }
 
     /// Opens a byte stream to `origin`, or to the proxy that forwards.

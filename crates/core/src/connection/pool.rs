@@ -309,10 +309,11 @@ impl OriginSet {
     }
 
     fn adopt(self: &Rc<Self>, established: Established, room: Room) {
-        let Established { protocol, sender, capacity, driver, rtt, handshake } = established;
+        let Established { protocol, sender, capacity, to_come, driver, rtt, handshake } =
+            established;
         let telemetry = self.opener.telemetry();
         let id = telemetry.opened();
-        let connection = Rc::new(Connection::new(id, protocol, sender, capacity, room));
+        let connection = Rc::new(Connection::new(id, protocol, sender, capacity, to_come, room));
         self.spawn_driver(&connection, driver);
         self.state.borrow_mut().connections.push(connection);
         let origin = self.origin.clone();

@@ -127,6 +127,10 @@ impl GetResponse {
         may_pipe: bool,
         take: impl FnOnce(Piece<'_>) -> R,
     ) -> Result<Option<R>> {
+        if let Some(lease) = &self.lease {
+            // Of one without a length nobody knows whether it is at its end.
+            lease.note_to_come(Some(wanted()).filter(|wanted| *wanted < u64::MAX).unwrap_or(0));
+        }
         let (taken, is_at_end) = match &mut self.body {
             None => return Ok(None),
             Some(Body::Http1(body)) => {

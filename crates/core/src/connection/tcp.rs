@@ -223,6 +223,12 @@ impl Io for TcpIo {
         super::tcp_info::min_rtt(self.0.as_fd())
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn rtt_of_received(&self) -> Option<Duration> {
+        use std::os::fd::AsFd;
+        super::tcp_info::rtt_of_received(self.0.as_fd())
+    }
+
     fn socket(&self) -> Option<&TcpStream> {
         Some(&self.0)
     }

@@ -17,8 +17,12 @@ struct TcpInfo {
     _before_rtt: [u32; 15],
     /// `tcpi_rtt`: smoothed, in microseconds.
     rtt: u32,
-    /// `tcpi_rttvar` to `tcpi_total_retrans`.
-    _after_rtt: [u32; 8],
+    /// `tcpi_rttvar` to `tcpi_reordering`.
+    _after_rtt: [u32; 5],
+    /// `tcpi_rcv_rtt`: smoothed, in microseconds.
+    received_rtt: u32,
+    /// `tcpi_rcv_space` and `tcpi_total_retrans`.
+    _after_received_rtt: [u32; 2],
     /// `tcpi_pacing_rate` to `tcpi_bytes_received`.
     _rates: [u64; 4],
     /// `tcpi_segs_out`: since Linux 4.2.
@@ -47,6 +51,14 @@ pub(super) fn min_rtt(socket: BorrowedFd<'_>) -> Option<Duration> {
         return None;
     };
     Some(Duration::from_micros(micros.into()))
+}
+
+/// The round-trip time that what `socket` received lately shows, queues included, smoothed. `None` when the
+/// kernel does not know it.
+pub(super) fn rtt_of_received(socket: BorrowedFd<'_>) -> Option<Duration> {
+    let (info, length) = read(socket)?;
+    let is_known = length.holds(offset_of!(TcpInfo, received_rtt)) && info.received_rtt != 0;
+    is_known.then(|| Duration::from_micros(info.received_rtt.into()))
 }
 
 /// The segments of the TCP connection `socket`. `None` when the kernel does not count them.
@@ -95,6 +107,7 @@ mod tests {
     #[test]
     fn layout_is_the_kernels() {
         assert_eq!(offset_of!(TcpInfo, rtt), 68);
+        assert_eq!(offset_of!(TcpInfo, received_rtt), 92);
         assert_eq!(offset_of!(TcpInfo, _rates), 104);
         assert_eq!(offset_of!(TcpInfo, segments_in), 140);
         assert_eq!(offset_of!(TcpInfo, min_rtt), 148);

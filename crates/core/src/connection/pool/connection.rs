@@ -21,6 +21,8 @@ pub(super) struct Connection {
     pub(super) sender: Sender,
     /// How many requests it takes at a time.
     pub(super) capacity: Rc<Cell<usize>>,
+    /// Bytes that are still to come of the answers that are being read.
+    to_come: Rc<Cell<u64>>,
     pub(super) outstanding: Cell<usize>,
     /// How many of those are for a head behind another.
     pub(super) proofs: Cell<usize>,
@@ -49,6 +51,7 @@ impl Connection {
         protocol: Protocol,
         sender: Sender,
         capacity: Rc<Cell<usize>>,
+        to_come: Rc<Cell<u64>>,
         room: Room,
     ) -> Self {
         Self {
@@ -56,6 +59,7 @@ impl Connection {
             protocol,
             sender,
             capacity,
+            to_come,
             outstanding: Cell::default(),
             proofs: Cell::default(),
             batch: RefCell::default(),
@@ -115,6 +119,8 @@ pub(in crate::connection) struct Lease {
     pub(in crate::connection) is_behind: bool,
     /// Bytes that its answer is expected to have; `None` for the head behind another.
     bytes: Option<u64>,
+    /// What of those is still to come, once it is being read.
+    to_come: Cell<u64>,
 }
 
 impl Lease {
@@ -130,7 +136,7 @@ impl Lease {
         connection.awaited.set(connection.awaited.get() + bytes.unwrap_or_default());
         connection.served.set(served + 1);
         let is_behind = before > 0 && connection.protocol == Protocol::Http11;
-        Self { connection, set, reused: served > 0, is_behind, bytes }
+        Self { connection, set, reused: served > 0, is_behind, bytes, to_come: Cell::default() }
     }
 
     pub(in crate::connection) fn id(&self) -> ConnectionId {
@@ -144,6 +150,12 @@ impl Lease {
     /// The server has answered over it as it should.
     pub(in crate::connection) fn note_answer(&self) {
         self.connection.has_answered.set(true);
+    }
+
+    /// Bytes that are still to come of the answer.
+    pub(in crate::connection) fn note_to_come(&self, bytes: u64) {
+        let of_all = &self.connection.to_come;
+        of_all.set(of_all.get().saturating_sub(self.to_come.replace(bytes)).saturating_add(bytes));
     }
 
     /// Sends a request behind that of this lease, for one who reads both answers one after the other.
@@ -175,6 +187,7 @@ impl Drop for Lease {
         connection.proofs.set(connection.proofs.get() - usize::from(self.bytes.is_none()));
         let bytes = self.bytes.unwrap_or_default();
         connection.awaited.set(connection.awaited.get() - bytes);
+        self.note_to_come(0);
         connection.is_warm.set(true);
         connection.is_exclusive.set(false);
         if let Some(set) = self.set.upgrade() {
