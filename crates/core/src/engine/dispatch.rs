@@ -325,6 +325,7 @@ impl Engine {
                 recent: Recent::starting(now),
             },
         );
+        self.watch_ends(now);
         self.origin(origin).streams += 1;
         self.note_streams(file);
         self.totals.requests += 1;

@@ -10,6 +10,7 @@ mod control;
 mod damage;
 mod descriptors;
 mod dispatch;
+mod ends;
 mod event;
 mod failure;
 mod file;
@@ -128,6 +129,8 @@ struct OriginState {
     opened: u32,
     /// The same, before it was tried whether more of them pay.
     opened_early: u32,
+    /// Connections that were closed with a stream that had fallen silent.
+    hastened: u32,
     /// What the driver was last told: the limit, the connections to open early and what each bears.
     told: Option<(u32, u32, u32)>,
 }
@@ -179,6 +182,8 @@ pub struct Engine {
     growth: LaneGrowth,
     /// From a request to the head of its answer, the later ones counting more.
     answer_time: Duration,
+    /// Heads that came so far.
+    answers: u32,
     spread: Spread,
     room: Room,
     /// More lanes have not paid, and there are fewer again.
@@ -203,6 +208,8 @@ pub struct Engine {
     next_stream: u64,
     /// When to look for streams that have stalled: none has before.
     stall_check: Option<Timestamp>,
+    /// When to look for streams that have fallen silent.
+    ends_check: Option<Timestamp>,
     /// When to look for streams that crawl or are too many.
     next_look: Option<Timestamp>,
     /// When that was last.
@@ -251,6 +258,7 @@ impl Engine {
         Self {
             growth: LaneGrowth::default(),
             answer_time: Duration::ZERO,
+            answers: 0,
             spread: Spread::default(),
             room: Room::default(),
             has_shrunk: false,
@@ -275,6 +283,7 @@ impl Engine {
             streams: BTreeMap::new(),
             next_stream: 0,
             stall_check: None,
+            ends_check: None,
             next_look: None,
             came_since: Timestamp::START,
             origins: Vec::new(),
@@ -341,6 +350,7 @@ impl Engine {
             Event::Energy(total) => self.energy = Some(total),
             Event::Timeout => {
                 self.drop_stalled(now);
+                self.hasten_ends(now);
                 self.look_at_streams(now);
                 self.look_for_space(now);
             }
@@ -368,7 +378,8 @@ impl Engine {
 
     /// When [`Event::Timeout`] is due if nothing else happens.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let watched = [self.stall_check, self.next_look].into_iter().flatten().min();
+        let watched = [self.stall_check, self.ends_check, self.next_look];
+        let watched = watched.into_iter().flatten().min();
         let watched = watched.filter(|_| !self.streams.is_empty());
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let policy = self.policy.next_timeout().filter(|_| self.may_decide());
@@ -455,6 +466,7 @@ impl Engine {
             came_at: Timestamp::START,
             opened: 0,
             opened_early: 0,
+            hastened: 0,
             told: None,
         });
         self.origin_ids.insert(origin.clone(), id);

@@ -32,6 +32,8 @@ const LONGEST_TURN: u32 = 4;
 /// What a stream has brought lately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recent {
+    /// When anything came last.
+    pub(super) came_at: Timestamp,
     /// Since when enough has not arrived.
     pub(super) quiet_since: Timestamp,
     /// Bytes since then.
@@ -52,6 +54,7 @@ pub(super) struct Recent {
 impl Recent {
     pub(super) const fn starting(now: Timestamp) -> Self {
         Self {
+            came_at: now,
             quiet_since: now,
             quiet_bytes: 0,
             watched_from: None,
@@ -65,6 +68,7 @@ impl Recent {
     }
 
     pub(super) fn on_head(&mut self, now: Timestamp, rtt: Duration) {
+        self.came_at = now;
         self.note_sign(now);
         if self.head_at.is_none() {
             self.head_at = Some(now);
@@ -81,6 +85,7 @@ impl Recent {
         if now.saturating_since(self.spans[0].0) >= self.span {
             self.spans = [(now, self.bytes), self.spans[0]];
         }
+        self.came_at = now;
         self.bytes += bytes;
         self.quiet_bytes += bytes;
         if self.quiet_bytes >= enough {

@@ -1,0 +1,83 @@
+//! Ends that were lost: what its sender lost last of an answer it misses only when a time-out is over. Another
+//! connection brings it sooner.
+
+use pelton_algos::ranges::{InFlight, StreamId};
+use pelton_algos::tail::{Patience, SHORT_END};
+use pelton_algos::time::Timestamp;
+
+use super::{Engine, OriginState, Stream};
+
+/// Streams are looked at so often in the time that they may be silent.
+const LOOKS: u32 = 2;
+
+impl OriginState {
+    /// Connections that are open and bear nothing, as far as known.
+    const fn has_spare_connection(&self) -> bool {
+        self.streams + self.hastened < self.opened
+    }
+}
+
+impl Engine {
+    /// Streams are there to be looked at from now on.
+    pub(super) fn watch_ends(&mut self, now: Timestamp) {
+        if self.ends_check.is_none() && !self.streams.is_empty() {
+            self.ends_check = Some(now + self.patience().within / LOOKS);
+        }
+    }
+
+    /// The rest of what silent streams have to bring is asked for over other connections, once for each file: where
+    /// no file waits over those that idle, else where most streams are silent.
+    pub(super) fn hasten_ends(&mut self, now: Timestamp) {
+        if self.ends_check.is_none_or(|at| now < at) {
+            return;
+        }
+        self.ends_check = None;
+        let patience = self.patience();
+        // What a limit leaves comes when it may.
+        if self.max_rate().is_none() {
+            let silent = self.silent_streams(now, patience);
+            let is_stuck = patience.is_stuck(silent.len(), self.streams.len());
+            for (id, stream) in silent {
+                self.hasten(id, stream, is_stuck);
+            }
+        }
+        self.watch_ends(now);
+    }
+
+    fn patience(&self) -> Patience {
+        Patience::new(self.link.estimate().rtt, self.answer_time)
+    }
+
+    fn silent_streams(&self, now: Timestamp, patience: Patience) -> Vec<(StreamId, Stream)> {
+        let is_silent = |stream: &Stream| {
+            let patience = if stream.has_head { patience.within } else { patience.before };
+            now >= stream.recent.came_at + patience
+        };
+        self.streams.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (*id, *s)).collect()
+    }
+
+    fn hasten(&mut self, id: StreamId, stream: Stream, is_stuck: bool) {
+        let entry = &self.files[stream.file.index()];
+        let in_flight = entry.ranges.stream(id);
+        let is_short = in_flight
+            .and_then(InFlight::remaining)
+            .is_some_and(|left| (1..=SHORT_END.0).contains(&left));
+        let can_go_on = entry.takes_ranges && !entry.unproven && is_short;
+        let can_begin = in_flight.is_some_and(|it| it.position == it.start);
+        let origin = &self.origins[stream.origin.0 as usize];
+        let is_last = self.is_drained && origin.has_spare_connection();
+        let is_worth_it = match stream.has_head {
+            true => can_go_on && (is_last || is_stuck),
+            false => can_begin && is_last && origin.ever_answered,
+        };
+        if entry.hastened || !is_worth_it {
+            return;
+        }
+        self.files[stream.file.index()].hastened = true;
+        let origin = self.origin(stream.origin);
+        // Its own connection is closed.
+        origin.hastened += u32::from(!origin.multiplexes);
+        self.abort_crawling(id);
+        self.refill = true;
+    }
+}
