@@ -47,10 +47,14 @@ pub(crate) const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
 /// lanes are not in step, and what is measured is what they brought.
 const SHORT_FILES_IN_FLIGHT: u64 = 2;
 
+/// What a file of several flights has under way, on the average of connections that are new and such whose
+/// windows have grown: more than a first flight.
+const MEAN_FLIGHT: Bytes = Bytes(FIRST_FLIGHT.0 * 3 / 2);
+
 /// Requests for files of `mean_size` that take few round trips: so many flights fill the path, and
 /// what is more overfills its queue. Never fewer than [`DEFAULT_CHANNELS`].
 pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
-    flights(link, mean_size.min(FIRST_FLIGHT)).max(DEFAULT_CHANNELS)
+    flights(link, mean_size.min(MEAN_FLIGHT)).max(DEFAULT_CHANNELS)
 }
 
 /// The bandwidth may be so many times what is assumed before it was seen.
@@ -210,9 +214,9 @@ mod tests {
     #[test]
     fn short_files_are_asked_for_as_fast_as_the_path_brings_them() {
         let on = |mbps, kib| for_short_files(&link(mbps, 100, Bytes::kib(64)), Bytes::kib(kib));
-        // 1.25 MB in flight, twice, in files of 12 KiB and in first flights of 14.5 kB.
+        // 1.25 MB in flight, twice, in files of 12 KiB and in flights of 21.7 kB.
         assert_eq!(on(100.0, 12), 204);
-        assert_eq!(on(100.0, 1_000), 173);
+        assert_eq!(on(100.0, 1_000), 116);
         // Where the path holds less, or is not known.
         assert_eq!(on(1.0, 1_000), DEFAULT_CHANNELS);
         assert_eq!(on(0.0, 1), DEFAULT_CHANNELS);

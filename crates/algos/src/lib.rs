@@ -19,6 +19,7 @@
 //! | [`memory`] | how connections share a limit on memory |
 //! | [`rate`] | a limit on the rate of a run, shared fairly by its files |
 //! | [`rests`] | how long a connection leaves unread what comes, for few acknowledgements |
+//! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
 //! | [`growth`] | how far lanes grow beyond the formulas |
@@ -40,6 +41,7 @@ pub mod policy;
 pub mod ranges;
 pub mod rate;
 pub mod rests;
+pub mod silence;
 pub mod sizes;
 pub mod spread;
 pub mod tail;

@@ -36,6 +36,9 @@ impl LinkEstimate {
     }
 }
 
+/// Goodput is so near at least to the pace of answers that filled the path: requests and queues leave gaps.
+const NEAR_PACE: f64 = 0.7;
+
 fn are_apart(a: f64, b: f64, factor: f64) -> bool {
     a > b * factor || b > a * factor
 }
@@ -201,6 +204,11 @@ impl LinkEstimator {
         let first = self.first.rate()?;
         let sampled = self.bandwidth.max();
         Some(if self.was_full || sampled > first { sampled } else { first })
+    }
+
+    /// Whether `rate` is about what the path can carry, as the pace of the first answers has told.
+    pub fn keeps_first_pace(&self, rate: BitRate) -> bool {
+        self.first.rate().is_some_and(|pace| rate.bps() >= pace.bps() * NEAR_PACE)
     }
 
     /// Two round trips, so that bursts of one window do not look like a rate; at least 100 ms.
@@ -504,6 +512,15 @@ mod tests {
         assert_eq!(estimator.seen_bandwidth(), Some(BitRate::from_mbps(50.0)));
         let planned = estimator.estimate().bandwidth;
         assert_eq!(planned, BitRate::from_mbps(20.0), "plans rest on samples");
+    }
+
+    #[test]
+    fn a_rate_near_the_first_pace_is_all_that_the_path_carries() {
+        let mut estimator = LinkEstimator::new(LinkConfig::default());
+        assert!(!estimator.keeps_first_pace(BitRate::from_mbps(40.0)), "there is none yet");
+        estimator.on_pace(BitRate::from_mbps(50.0));
+        assert!(estimator.keeps_first_pace(BitRate::from_mbps(36.0)));
+        assert!(!estimator.keeps_first_pace(BitRate::from_mbps(34.0)));
     }
 
     proptest! {

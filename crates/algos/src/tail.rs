@@ -1,4 +1,4 @@
-//! Streams that are far slower than others of their server, or silent: the last percent waits for them.
+//! Streams that are far slower than others of their server: the last percent waits for them.
 
 use std::time::Duration;
 
@@ -28,45 +28,6 @@ const LONGEST_COOL_DOWN: Duration = Duration::from_secs(64);
 /// How long streams are watched between two looks at them.
 pub fn look_interval(rtt: Duration) -> Duration {
     LOOK.max(rtt * LOOK_RTTS)
-}
-
-/// An answer has so much left at most when its end was lost: what a window holds.
-pub const SHORT_END: Bytes = Bytes::kib(64);
-/// The end of an answer has been lost after a silence of so many round trips, or of so many times what answers
-/// take, queues and all.
-const SILENT_RTTS: u32 = 3;
-const SILENT_ANSWERS: u32 = 2;
-/// A whole answer has been lost after so many times what others took. A server may need longer for one file.
-const LOST_ANSWERS: u32 = 8;
-/// Processes wait so long for their turn.
-const LEAST_SILENCE: Duration = Duration::from_millis(20);
-/// Before a sender misses what it has sent last, 200 ms and more pass (Linux: `TCP_RTO_MIN`). A new connection
-/// brings it sooner if less than half of that has.
-const MUCH_SOONER: Duration = Duration::from_millis(100);
-
-/// For how long a stream may be silent until the rest of what it has to bring is better asked for over another
-/// connection. What a sender has lost last, nothing behind it tells of, and it waits for a time-out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// Within an answer.
-    pub within: Duration,
-    /// For an answer.
-    pub before: Duration,
-}
-
-impl Patience {
-    /// Over a path of this round-trip time, where answers begin after `answer_time` on the average.
-    pub fn new(rtt: Duration, answer_time: Duration) -> Self {
-        let least = (rtt * SILENT_RTTS).max(LEAST_SILENCE);
-        let answers = |times| answer_time.saturating_mul(times).max(least);
-        Self { within: answers(SILENT_ANSWERS), before: answers(LOST_ANSWERS) }
-    }
-
-    /// Whether so many of all streams are silent, each for longer than this within its answer, that they are worth
-    /// new connections although files wait.
-    pub fn is_stuck(&self, silent: usize, streams: usize) -> bool {
-        self.within < MUCH_SOONER && silent * 2 >= streams
-    }
 }
 
 /// A stream as it was between two looks.

@@ -2,7 +2,7 @@
 //! connection brings it sooner.
 
 use pelton_algos::ranges::{InFlight, StreamId};
-use pelton_algos::tail::{Patience, SHORT_END};
+use pelton_algos::silence::{Patience, SHORT_END};
 use pelton_algos::time::Timestamp;
 
 use super::{Engine, OriginState, Stream};

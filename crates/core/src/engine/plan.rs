@@ -24,6 +24,9 @@ const MATERIAL_CHANGE: f64 = 1.15;
 /// From this round trip on a lane too few costs more than one too many.
 const LONG_PATH: Duration = Duration::from_millis(100);
 
+/// Files of so many bandwidth-delay products together fill a path although their windows begin small.
+const FILLING_BDPS: f64 = 4.0;
+
 /// A lane without a stream for this long, beside two round trips, is idle.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -178,9 +181,10 @@ impl Engine {
             return;
         }
         // Streams that have just begun grow by themselves. What that comes to is worth waiting for where a
-        // lane too many costs more than time.
+        // lane too many costs more than time, and where they bring already what the path was seen to carry.
         let are_short = self.room.requests != u32::MAX;
-        if self.is_thrifty() && self.link.is_filling() && !are_short {
+        let may_wait = self.is_thrifty() || self.link.keeps_first_pace(self.goodput);
+        if may_wait && self.link.is_filling() && !are_short {
             return;
         }
         let rtt = self.link.estimate().rtt;
@@ -301,6 +305,15 @@ impl Engine {
             && self.sizes.knows_any()
             && !self.link.rests_on_hint()
             && self.link.estimate().rtt < LONG_PATH
+            && self.few_files_fill_the_path()
+    }
+
+    /// Whether a few files at once are more than a path brings while their windows grow.
+    fn few_files_fill_the_path(&self) -> bool {
+        let counts = SizeClass::ALL.map(|class| self.waiting.count(class));
+        let files = counts.iter().map(|count| count.files).sum::<u64>().max(1);
+        let few = self.waiting.bytes().as_f64() / files as f64 * f64::from(FEW_CHANNELS);
+        self.waiting.is_empty() || few >= self.link.estimate().bdp().as_f64() * FILLING_BDPS
     }
 
     /// What opening a connection brings: TLS, where it is spoken at all.

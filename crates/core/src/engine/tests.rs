@@ -5,6 +5,7 @@ mod control;
 mod crashes;
 mod damage;
 mod descriptors;
+mod ends;
 mod faults;
 mod host;
 mod learnt;

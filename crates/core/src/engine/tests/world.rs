@@ -1,7 +1,7 @@
 //! A world in virtual time: hosts behind one shared link, and a driver that does at once what the
 //! engine asks for. It checks at every step what must always hold.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use pelton_algos::limits::Jitter;
@@ -66,6 +66,8 @@ pub(super) struct World {
     pub(super) mbps: f64,
     /// Streams that bring only so many bytes a second.
     pub(super) crawling: BTreeMap<StreamId, f64>,
+    /// Streams whose answers never come.
+    pub(super) lost: BTreeSet<StreamId>,
     /// More streams than this bring only a part of what it carries.
     pub(super) crowd: usize,
     pub(super) of_crowd: f64,
@@ -124,6 +126,7 @@ impl World {
             streams: BTreeMap::new(),
             mbps: 50.0,
             crawling: BTreeMap::new(),
+            lost: BTreeSet::new(),
             crowd: usize::MAX,
             of_crowd: 1.0,
             metered: false,
@@ -562,7 +565,7 @@ impl World {
         let host = &self.hosts[&live.host];
         let path = live.fetch.url.path();
         let streaming = || self.live.values().filter(|l| l.host == live.host && l.streaming);
-        if host.silent {
+        if host.silent || self.lost.contains(&live.fetch.stream) {
             return Verdict::Silence;
         }
         if host.refuses {

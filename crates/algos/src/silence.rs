@@ -1,0 +1,84 @@
+//! For how long a stream may bring nothing until another connection is asked for what it has to bring.
+//!
+//! A lost segment is found by those behind it (RFC 5681 section 3.2). Of what a sender has lost last nothing tells, and
+//! it waits for a time-out: 200 ms and more after the last acknowledgement (Linux: `TCP_RTO_MIN`, which a tail-loss
+//! probe of a single segment, RFC 8985 section 7.2, waits for, too). All that is left of a run then waits for that.
+//! A connection that idles brings it a round trip later.
+
+use std::time::Duration;
+
+use crate::units::Bytes;
+
+/// An answer has so much left at most when its end was lost: what a window holds.
+pub const SHORT_END: Bytes = Bytes::kib(64);
+
+/// The end of an answer was lost after a silence of so many round trips, or of so many times what answers
+/// take, queues and all.
+const RTTS: u32 = 3;
+const ANSWERS: u32 = 2;
+/// A whole answer was lost after so many times what others took. A server may need longer for one file.
+const LOST_ANSWERS: u32 = 8;
+/// Processes wait so long for their turn.
+const LEAST: Duration = Duration::from_millis(20);
+/// Where a sender's time-out is more than twice as far away, a connection that has yet to be opened is sooner.
+const MUCH_SOONER: Duration = Duration::from_millis(100);
+
+/// How long streams may be silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Within an answer.
+    pub within: Duration,
+    /// Before an answer.
+    pub before: Duration,
+}
+
+impl Patience {
+    /// Over a path of this round-trip time, where answers begin after `answer_time` on the average.
+    pub fn new(rtt: Duration, answer_time: Duration) -> Self {
+        let least = rtt.saturating_mul(RTTS).max(LEAST);
+        let answers = |times| answer_time.saturating_mul(times).max(least);
+        Self { within: answers(ANSWERS), before: answers(LOST_ANSWERS) }
+    }
+
+    /// Whether so many `silent` ones of all `streams` are worth new connections although files wait.
+    pub fn is_stuck(&self, silent: usize, streams: usize) -> bool {
+        self.within < MUCH_SOONER && silent > 0 && silent >= streams - silent.min(streams)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn queues_servers_and_processes_are_waited_for() {
+        let patience = |rtt, answer| {
+            let patience = Patience::new(ms(rtt), ms(answer));
+            (patience.within.as_millis(), patience.before.as_millis())
+        };
+        assert_eq!(patience(1, 1), (20, 20), "a local network");
+        assert_eq!(patience(60, 60), (180, 480));
+        assert_eq!(patience(60, 150), (300, 1_200), "a queue, or a server that thinks");
+        assert_eq!(patience(60, 0), (180, 180), "no answer yet");
+    }
+
+    #[test]
+    fn half_of_the_streams_are_stuck_on_a_short_path() {
+        let near = Patience::new(ms(10), ms(20));
+        for (silent, streams, is_stuck) in [
+            (0, 0, false),
+            (0, 1, false),
+            (1, 1, true),
+            (7, 15, false),
+            (8, 15, true),
+            (8, 16, true),
+        ] {
+            assert_eq!(near.is_stuck(silent, streams), is_stuck, "{silent} of {streams}");
+        }
+        assert!(!Patience::new(ms(60), ms(60)).is_stuck(8, 8), "a time-out is over as soon");
+    }
+}

@@ -1,0 +1,103 @@
+//! What was lost at the end of an answer, or a whole answer, while connections idle.
+
+use std::time::Duration;
+
+use pelton_algos::ranges::StreamId;
+use pelton_algos::units::BitRate;
+
+use super::super::*;
+use super::complete::{fixed, policies};
+use super::host::Host;
+use super::world::World;
+
+const SIZE: u64 = 50_000;
+
+/// Twelve short files over a path of 50 ms.
+fn short_files(policy: Box<dyn Policy>, limits: UserLimits) -> World {
+    let config = EngineConfig { limits, ..EngineConfig::default() };
+    let host = Host::default().files(12, |_| SIZE);
+    let mut world = World::with(config, policy).host("one", host);
+    world.mbps = 5.0;
+    world
+}
+
+/// The stream of the last file.
+const LAST: StreamId = StreamId(11);
+
+/// How long the run takes if the last file's stream falls silent within its answer.
+fn with_a_silent_end(world: &mut World) -> f64 {
+    world.get_all();
+    while world.live.get(&LAST).is_none_or(|last| last.position < SIZE / 3) {
+        world.run_for(Duration::from_millis(1));
+    }
+    world.crawling.insert(LAST, 0.0);
+    world.run();
+    world.assert_each_byte_once();
+    world.seconds()
+}
+
+#[test]
+fn an_end_that_was_lost_comes_over_a_connection_that_idles() {
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        let mut world = short_files(policy, UserLimits::default());
+        let seconds = with_a_silent_end(&mut world);
+        assert!(seconds < 2.0, "{name}: {seconds} s");
+        assert!(world.aborts.contains(&LAST), "{name}");
+        let (_, anew) = world.fetches.last().unwrap();
+        assert!(anew.range.as_ref().is_some_and(|range| range.start > 0), "{name}: {anew:?}");
+    }
+}
+
+#[test]
+fn what_a_limit_holds_back_is_waited_for() {
+    let slow = Some(BitRate::from_mbps(4.0));
+    let mut world =
+        short_files(fixed(4, 1), UserLimits { max_rate: slow, ..UserLimits::default() });
+    let seconds = with_a_silent_end(&mut world);
+    assert!(seconds > 5.0, "{seconds} s");
+}
+
+#[test]
+fn each_file_is_asked_for_anew_once() {
+    let mut world = short_files(fixed(4, 1), UserLimits::default());
+    // Whatever comes after the first one is silent, too.
+    for stream in 12..100 {
+        world.crawling.insert(StreamId(stream), 0.0);
+    }
+    world.get_all();
+    world.run_for(Duration::from_secs(5));
+    let anew = world.fetches.iter().filter(|(_, fetch)| fetch.stream.0 >= 12).count();
+    assert_eq!(anew, 0, "nothing was lost");
+    assert!(world.done);
+    let mut world = short_files(fixed(4, 1), UserLimits::default());
+    for stream in 10..100 {
+        world.crawling.insert(StreamId(stream), 100.0);
+    }
+    world.get_all();
+    world.run_for(Duration::from_millis(2_500));
+    let of = |file| world.fetches.iter().filter(|(_, fetch)| fetch.file == file).count();
+    let most = world.fetches.iter().map(|(_, fetch)| of(fetch.file)).max();
+    assert!(most <= Some(2), "{most:?}");
+}
+
+#[test]
+fn an_answer_that_was_lost_is_asked_for_over_a_connection_that_idles() {
+    let mut world = short_files(fixed(4, 1), UserLimits::default());
+    world.lost.insert(LAST);
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    assert!(world.seconds() < 3.0, "{} s", world.seconds());
+    assert!(world.aborts.contains(&LAST));
+}
+
+#[test]
+fn a_server_that_works_on_all_of_the_last_files_is_not_asked_twice() {
+    let mut world = short_files(fixed(12, 1), UserLimits::default());
+    // No connection idles.
+    world.lost.extend((0..12).map(StreamId));
+    world.get_all();
+    world.run_for(Duration::from_secs(10));
+    assert_eq!(world.fetches.len(), 12);
+}
