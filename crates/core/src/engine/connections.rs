@@ -69,8 +69,9 @@ impl Engine {
             let link = LinkEstimate { bandwidth, ..link };
             let times = self.spread.times();
             let separate = connections::with_room(&link).saturating_mul(times);
-            let few = connections::multiplexed(&link).saturating_mul(times).min(separate);
-            let shared = few.max(self.kept_early());
+            let kept = self.kept_early();
+            let few = connections::multiplexed(&link).max(kept).saturating_mul(times);
+            let shared = few.min(separate).max(kept);
             let shared = shared + u32::from(self.spread.probes());
             Room { separate, shared, pipelined: 1, ..Room::default() }
         });
@@ -176,7 +177,8 @@ impl Engine {
             } else {
                 origin.streams + probing >= room
             };
-            may_probe && room.saturating_mul(2) <= most
+            // The room has the probe in it.
+            may_probe && room.saturating_sub(probing).saturating_mul(2) <= most
         });
         match may_double {
             true => Further::Doubling,
