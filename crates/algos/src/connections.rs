@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::energy::Forecast;
 use crate::link::LinkEstimate;
 use crate::params::DEFAULT_CHANNELS;
 use crate::units::Bytes;
@@ -91,6 +92,27 @@ pub fn for_pipelined_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     }
     let in_flight = link.bdp().0.saturating_mul(SHORT_FILES_IN_FLIGHT);
     u32::try_from(in_flight.div_ceil(mean_size.0.max(1))).unwrap_or(u32::MAX)
+}
+
+/// How long `files` of so many `bytes` take where so many requests are under way at once, each file with so many: as
+/// long as the link needs, or the round trips.
+pub fn forecast_of_short_files(
+    link: &LinkEstimate,
+    files: u64,
+    bytes: Bytes,
+    at_once: u32,
+    requests_of_each: u64,
+) -> Forecast {
+    let round_trips = files.div_ceil(u64::from(at_once.max(1))) as f64 * link.rtt.as_secs_f64();
+    let seconds = (bytes / link.bandwidth).as_secs_f64().max(round_trips);
+    let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX / 4);
+    Forecast {
+        bytes,
+        rate: bytes / duration,
+        duration,
+        requests: files.saturating_mul(requests_of_each),
+        ..Forecast::default()
+    }
 }
 
 /// A shorter round trip costs less than a burst that overfills a queue: its last packet is missed only after

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::cluster::Cluster;
 use pelton_algos::connections::{self, FEW_ROUND_TRIPS};
+use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
@@ -12,6 +13,9 @@ use pelton_algos::units::{BitRate, Bytes};
 use super::event::Action;
 use super::{Engine, OriginId, OriginState};
 use crate::connection::{Origin, Protocol};
+
+/// What joules must come to for who waits longer: they are forecast, and time costs base power for sure.
+const WORTH_WAITING: f64 = 0.95;
 
 /// Connections that the path has room for.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +117,36 @@ impl Engine {
         let times = self.spread.times();
         let separate = separate.saturating_mul(times).saturating_add(self.spread.probes().into());
         let requests = sharing.requests.saturating_mul(times);
+        let pipelined = match seen.map(on) {
+            Some(link) if !self.pays_for_heads(&link, files, Bytes(bytes), separate, pipelined) => 1,
+            _ => pipelined,
+        };
         Some(Room { separate, shared, requests, pipelined })
+    }
+
+    /// Whether so many requests that wait on each connection are worth the request for a head behind each of them,
+    /// where joules are what counts.
+    fn pays_for_heads(
+        &self,
+        link: &LinkEstimate,
+        files: u64,
+        bytes: Bytes,
+        separate: u32,
+        pipelined: u32,
+    ) -> bool {
+        let connections = self.limits().max_connections.min(separate);
+        if !self.policy.is_thrifty() || pipelined <= connections {
+            return true;
+        }
+        let handshake = self.handshake();
+        let joules = |at_once, requests_of_each| {
+            let forecast = connections::forecast_of_short_files(
+                link, files, bytes, at_once, requests_of_each,
+            );
+            let model = &self.energy_model.0;
+            model.predict(&Forecast { connections, handshake, ..forecast }).get()
+        };
+        joules(pipelined, 2) * WORTH_WAITING < joules(connections, 1)
     }
 
     /// The first answers have told how large files are, or how fast the link is: where files are short,

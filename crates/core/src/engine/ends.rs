@@ -7,6 +7,11 @@ use pelton_algos::time::Timestamp;
 
 use super::{Engine, OriginState, Stream};
 
+/// So many requests may be made anew, and one for so many answers beside them: a server that pauses within each
+/// answer has lost nothing.
+const FEW: u32 = 2;
+const ANSWERS_FOR_ONE: u32 = 8;
+
 /// Streams are looked at so often in the time that they may be silent.
 const LOOKS: u32 = 2;
 
@@ -70,10 +75,12 @@ impl Engine {
             true => can_go_on && (is_last || is_stuck),
             false => can_begin && is_last && origin.ever_answered,
         };
-        if entry.hastened || !is_worth_it {
+        let most = FEW + self.answers / ANSWERS_FOR_ONE;
+        if entry.hastened || self.hastened >= most || !is_worth_it {
             return;
         }
         self.files[stream.file.index()].hastened = true;
+        self.hastened += 1;
         let origin = self.origin(stream.origin);
         // Its own connection is closed.
         origin.hastened += u32::from(!origin.multiplexes);

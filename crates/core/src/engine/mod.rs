@@ -184,6 +184,8 @@ pub struct Engine {
     answer_time: Duration,
     /// Heads that came so far.
     answers: u32,
+    /// Streams that had fallen silent and were asked for anew.
+    hastened: u32,
     spread: Spread,
     room: Room,
     /// More lanes have not paid, and there are fewer again.
@@ -259,6 +261,7 @@ impl Engine {
             growth: LaneGrowth::default(),
             answer_time: Duration::ZERO,
             answers: 0,
+            hastened: 0,
             spread: Spread::default(),
             room: Room::default(),
             has_shrunk: false,

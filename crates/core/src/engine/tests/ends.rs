@@ -93,6 +93,22 @@ fn an_answer_that_was_lost_is_asked_for_over_a_connection_that_idles() {
 }
 
 #[test]
+fn a_server_that_pauses_in_each_answer_is_not_asked_for_all_twice() {
+    let host = Host { rtt: Duration::from_millis(2), ..Host::default() };
+    let mut world = World::new(fixed(4, 1)).host("one", host.files(80, |_| SIZE));
+    // Each body takes half a second and comes in five pieces.
+    for stream in 0..200 {
+        world.crawling.insert(StreamId(stream), SIZE as f64 * 2.0);
+        world.pieces.insert(StreamId(stream), SIZE / 5);
+    }
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    let anew = world.fetches.len() - 80;
+    assert!((1..=13).contains(&anew), "{anew}");
+}
+
+#[test]
 fn a_server_that_works_on_all_of_the_last_files_is_not_asked_twice() {
     let mut world = short_files(fixed(12, 1), UserLimits::default());
     // No connection idles.

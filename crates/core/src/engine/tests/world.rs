@@ -66,6 +66,8 @@ pub(super) struct World {
     pub(super) mbps: f64,
     /// Streams that bring only so many bytes a second.
     pub(super) crawling: BTreeMap<StreamId, f64>,
+    /// Of these, what comes in one piece.
+    pub(super) pieces: BTreeMap<StreamId, u64>,
     /// Streams whose answers never come.
     pub(super) lost: BTreeSet<StreamId>,
     /// More streams than this bring only a part of what it carries.
@@ -126,6 +128,7 @@ impl World {
             streams: BTreeMap::new(),
             mbps: 50.0,
             crawling: BTreeMap::new(),
+            pieces: BTreeMap::new(),
             lost: BTreeSet::new(),
             crowd: usize::MAX,
             of_crowd: 1.0,
@@ -673,7 +676,9 @@ impl World {
         let mut bytes = (share.min(of_window).ceil() as u64).min(stop - live.position);
         if let Some(rate) = self.crawling.get(&stream) {
             live.crawled += rate * TICK.as_secs_f64();
-            bytes = bytes.min(live.crawled as u64);
+            let piece = self.pieces.get(&stream).copied().unwrap_or(1).min(stop - live.position);
+            let has_come = live.crawled as u64;
+            bytes = if has_come >= piece { bytes.min(has_come) } else { 0 };
             live.crawled -= bytes as f64;
         }
         let from = live.position;
