@@ -26,7 +26,8 @@ const WORTH: f64 = 0.95;
 /// plans of more channels, by the joules of the whole transfer: promotion, tail, CPU and base power
 /// over the time that it would take, and what opening connections costs. It takes the cheapest if
 /// that saves 5 %. So it neither crawls while the device draws base power, nor wakes a radio or opens
-/// connections for nothing.
+/// connections for nothing. Without TLS it begins with all channels until a size is known, unless fewer connections are
+/// cheaper.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LowE {
     /// Connections that the model chose below what the formulas ask for.
@@ -130,6 +131,14 @@ impl LowE {
         (least < joules(observation, formulas) * WORTH).then_some(connections)
     }
 
+    /// All channels while no size is known, where opening one costs next to nothing: without TLS. Files may be short
+    /// and the path long, and what is found out a round trip later costs power for as long.
+    fn begins_with_all(observation: &Observation<'_>) -> Option<Decision> {
+        let may = !observation.sizes_are_known && observation.handshake == Bytes::ZERO;
+        let most = observation.limits.max_channels.min(observation.limits.max_files);
+        may.then(|| Self::widened(observation, most))
+    }
+
     /// The plan of more channels than `formulas` asks for with which the model promises the least
     /// joules, if it is worth it: the sooner it is over, the less base power is drawn.
     fn faster(observation: &Observation<'_>, formulas: &Decision) -> Option<Decision> {
@@ -163,9 +172,11 @@ impl Policy for LowE {
             let describe = |plan: &Decision| {
                 forecast::describe(observation, &Self::forecast(observation, plan))
             };
+            let all = Self::begins_with_all(observation).filter(|_| !asks_for_less);
             let faster = Self::faster(observation, &formulas).filter(|_| !asks_for_less);
-            let (plan, instead) = match faster {
-                Some(plan) => {
+            let (plan, instead) = match (all, faster) {
+                (Some(plan), _) => (plan, ", as no size is known yet".to_owned()),
+                (None, Some(plan)) => {
                     let instead = format!(
                         ", by model; the formulas' {} would take {}",
                         count(formulas.channels(), "channel"),
@@ -173,7 +184,7 @@ impl Policy for LowE {
                     );
                     (plan, instead)
                 }
-                None => (formulas, String::new()),
+                (None, None) => (formulas, String::new()),
             };
             let expected = describe(&plan);
             let reason = format!("{}; {expected} expected from here{instead}", plan.reason);

@@ -39,6 +39,21 @@ fn lowe_on_the_worked_example() {
 }
 
 #[test]
+fn lowe_begins_with_all_channels_where_connections_cost_little() {
+    let clusters = [Cluster::new(SizeClass::Medium, 100, Bytes(26_214_400))];
+    let mut seen = observe(&clusters, worked_limits());
+    let channels = |seen: &Observation<'_>| {
+        LowE::default().decide(Timestamp::START, seen).allocations[0].parameters.concurrency
+    };
+    let planned = channels(&seen);
+    seen.sizes_are_known = false;
+    assert_eq!(channels(&seen), worked_limits().max_channels);
+    seen.handshake = Bytes(3_200);
+    assert_eq!(channels(&seen), planned, "certificates");
+    assert!(planned < worked_limits().max_channels);
+}
+
+#[test]
 fn hat_on_the_worked_example() {
     let clusters = worked_clusters();
     let decision = Hat.decide(Timestamp::START, &observe(&clusters, worked_limits()));

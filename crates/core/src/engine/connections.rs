@@ -118,7 +118,9 @@ impl Engine {
         let separate = separate.saturating_mul(times).saturating_add(self.spread.probes().into());
         let requests = sharing.requests.saturating_mul(times);
         let pipelined = match seen.map(on) {
-            Some(link) if !self.pays_for_heads(&link, files, Bytes(bytes), separate, pipelined) => 1,
+            Some(link) if !self.pays_for_heads(&link, files, Bytes(bytes), separate, pipelined) => {
+                1
+            }
             _ => pipelined,
         };
         Some(Room { separate, shared, requests, pipelined })
@@ -140,9 +142,8 @@ impl Engine {
         }
         let handshake = self.handshake();
         let joules = |at_once, requests_of_each| {
-            let forecast = connections::forecast_of_short_files(
-                link, files, bytes, at_once, requests_of_each,
-            );
+            let forecast =
+                connections::forecast_of_short_files(link, files, bytes, at_once, requests_of_each);
             let model = &self.energy_model.0;
             model.predict(&Forecast { connections, handshake, ..forecast }).get()
         };

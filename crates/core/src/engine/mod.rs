@@ -331,7 +331,7 @@ impl Engine {
                 | Event::Connected { .. }
                 | Event::Energy(_)
                 | Event::ClientRate { .. }
-        );
+        ) && !self.is_look_at_ends(now, &event);
         // Whatever comes first at that moment.
         self.refill |= self.unblocked_at.is_some_and(|at| now >= at);
         match event {
@@ -381,16 +381,27 @@ impl Engine {
 
     /// When [`Event::Timeout`] is due if nothing else happens.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        let watched = [self.stall_check, self.ends_check, self.next_look];
-        let watched = watched.into_iter().flatten().min();
+        let ends = self.ends_check.filter(|_| !self.streams.is_empty());
+        let next = [self.next_beside_ends(), ends].into_iter().flatten().min();
+        next.map(|at| at.max(now))
+    }
+
+    fn next_beside_ends(&self) -> Option<Timestamp> {
+        let watched = [self.stall_check, self.next_look].into_iter().flatten().min();
         let watched = watched.filter(|_| !self.streams.is_empty());
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let policy = self.policy.next_timeout().filter(|_| self.may_decide());
         let space = self.next_look_for_space().filter(|_| !self.over);
         // Also where that moment has passed and nobody has looked since.
         let blocked = self.unblocked_at;
-        let next = [watched, delayed, blocked, policy, space].into_iter().flatten().min();
-        next.map(|at| at.max(now))
+        [watched, delayed, blocked, policy, space].into_iter().flatten().min()
+    }
+
+    /// Silent streams are looked for many times a second. Nothing else has happened then, and no lane is free
+    /// for waiting files; but connections that idle without them may have a range to split by now.
+    fn is_look_at_ends(&self, now: Timestamp, event: &Event) -> bool {
+        let is_due = || self.next_beside_ends().is_some_and(|at| now >= at);
+        matches!(event, Event::Timeout) && !self.is_drained && !is_due()
     }
 
     fn is_over(&self) -> bool {

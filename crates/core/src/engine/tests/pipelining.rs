@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use pelton_algos::policy::Hat;
+use pelton_algos::energy::{ConstantPower, EnergyModel, Forecast};
+use pelton_algos::policy::{Hat, LowE};
+use pelton_algos::units::Joules;
 
 use super::super::*;
 use super::complete::fixed;
@@ -46,6 +48,35 @@ fn a_host_that_answers_in_order_is_asked_for_more_than_it_has_connections() {
     assert!(in_order.told["one"] <= 64);
     let seconds = (in_order.seconds(), one_by_one.seconds());
     assert!(seconds.0 < seconds.1 * 0.6, "{seconds:?}");
+}
+
+/// A radio that draws for each request as much as for waiting so long.
+struct Request(Duration);
+
+impl EnergyModel for Request {
+    fn predict(&self, forecast: &Forecast) -> Joules {
+        let requests = self.0.saturating_mul(forecast.requests as u32);
+        ConstantPower::default()
+            .predict(&Forecast { duration: forecast.duration + requests, ..*forecast })
+    }
+}
+
+#[test]
+fn least_energy_pays_for_a_head_behind_each_file_where_waiting_costs_more() {
+    let most = |of_request| {
+        let engine = Engine::new(EngineConfig::default(), Box::new(LowE::default()))
+            .with_energy_model(Box::new(Request(of_request)));
+        let mut world = World::new(Box::new(LowE::default()));
+        world.engine = engine;
+        let mut world = world.host("one", Host { in_order: Some(true), ..far() });
+        world.mbps = 100.0;
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        most_at_once(&world)
+    };
+    assert!(most(Duration::from_micros(10)) > 64, "2.5 s against 8 ms");
+    assert!(most(Duration::from_millis(20)) <= 64, "2.5 s against 16 s");
 }
 
 #[test]
