@@ -71,9 +71,10 @@ impl Engine {
         let can_begin = in_flight.is_some_and(|it| it.position == it.start);
         let origin = &self.origins[stream.origin.0 as usize];
         let is_last = self.is_drained && origin.has_spare_connection();
-        let is_worth_it = match stream.has_head {
-            true => can_go_on && (is_last || is_stuck),
-            false => can_begin && is_last && origin.ever_answered,
+        let is_worth_it = if stream.has_head {
+            can_go_on && (is_last || is_stuck)
+        } else {
+            can_begin && is_last && origin.ever_answered
         };
         let most = FEW + self.answers / ANSWERS_FOR_ONE;
         if entry.hastened || self.hastened >= most || !is_worth_it {
