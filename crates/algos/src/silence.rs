@@ -23,6 +23,9 @@ const LEAST: Duration = Duration::from_millis(20);
 /// Where a sender's time-out is more than twice as far away, a connection that has yet to be opened is sooner.
 const MUCH_SOONER: Duration = Duration::from_millis(100);
 
+/// Of fewer streams than these each may be silent for a reason of its own.
+const SEVERAL: usize = 4;
+
 /// How long streams may be silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
@@ -42,7 +45,7 @@ impl Patience {
 
     /// Whether so many `silent` ones of all `streams` are worth new connections although files wait.
     pub fn is_stuck(&self, silent: usize, streams: usize) -> bool {
-        self.within < MUCH_SOONER && silent > 0 && silent >= streams - silent.min(streams)
+        self.within < MUCH_SOONER && silent >= SEVERAL && silent * 2 >= streams
     }
 }
 
@@ -71,8 +74,8 @@ mod tests {
         let near = Patience::new(ms(10), ms(20));
         for (silent, streams, is_stuck) in [
             (0, 0, false),
-            (0, 1, false),
-            (1, 1, true),
+            (1, 1, false),
+            (4, 4, true),
             (7, 15, false),
             (8, 15, true),
             (8, 16, true),

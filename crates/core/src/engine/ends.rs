@@ -4,6 +4,7 @@
 use pelton_algos::ranges::{InFlight, StreamId};
 use pelton_algos::silence::{Patience, SHORT_END};
 use pelton_algos::time::Timestamp;
+use pelton_algos::units::Bytes;
 
 use super::{Engine, OriginState, Stream};
 
@@ -11,6 +12,9 @@ use super::{Engine, OriginState, Stream};
 /// answer has lost nothing.
 const FEW: u32 = 2;
 const ANSWERS_FOR_ONE: u32 = 8;
+
+/// A file is asked for anew once, and once more for so much of it: a long one has many streams.
+const EACH_MAY: Bytes = Bytes::mib(1);
 
 /// Streams are looked at so often in the time that they may be silent.
 const LOOKS: u32 = 2;
@@ -30,18 +34,18 @@ impl Engine {
         }
     }
 
-    /// The rest of what silent streams have to bring is asked for over other connections, once for each file: where
+    /// The rest of what silent streams have to bring is asked for over other connections: where
     /// no file waits over those that idle, else where most streams are silent.
     pub(super) fn hasten_ends(&mut self, now: Timestamp) {
-        if self.ends_check.is_none_or(|at| now < at) {
-            return;
-        }
+        let Some(due) = self.ends_check.filter(|at| now >= *at) else { return };
         self.ends_check = None;
         let patience = self.patience();
+        // Who looks late was held up, and what has come meanwhile is yet to be told of.
+        let is_late = now.saturating_since(due) > patience.within / LOOKS;
         // What a limit leaves comes when it may.
-        if self.max_rate().is_none() {
+        if !is_late && self.max_rate().is_none() {
             let silent = self.silent_streams(now, patience);
-            let is_stuck = patience.is_stuck(silent.len(), self.streams.len());
+            let is_stuck = !self.is_drained && patience.is_stuck(silent.len(), self.streams.len());
             for (id, stream) in silent {
                 self.hasten(id, stream, is_stuck);
             }
@@ -77,10 +81,11 @@ impl Engine {
             can_begin && is_last && origin.ever_answered
         };
         let most = FEW + self.answers / ANSWERS_FOR_ONE;
-        if entry.hastened || self.hastened >= most || !is_worth_it {
+        let most_of_file = 1 + entry.ranges.size().unwrap_or_default() / EACH_MAY.0;
+        if u64::from(entry.hastened) >= most_of_file || self.hastened >= most || !is_worth_it {
             return;
         }
-        self.files[stream.file.index()].hastened = true;
+        self.files[stream.file.index()].hastened += 1;
         self.hastened += 1;
         let origin = self.origin(stream.origin);
         // Its own connection is closed.

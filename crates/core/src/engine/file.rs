@@ -95,8 +95,8 @@ pub(super) struct Transfer {
     pub(super) restarts: u32,
     /// Times that its bytes were other ones than those that were promised.
     pub(super) damaged: usize,
-    /// What was left of it was asked for anew, as nothing came.
-    pub(super) hastened: bool,
+    /// How often a part of it was asked for anew, as nothing came.
+    pub(super) hastened: u32,
     /// What the server says that it hashes to.
     pub(super) promised: Option<Digest>,
     /// No new stream before this.
@@ -158,7 +158,7 @@ impl Transfer {
             setbacks: 0,
             restarts: 0,
             damaged: 0,
-            hastened: false,
+            hastened: 0,
             promised: None,
             not_before: None,
             noted: 0,

@@ -116,12 +116,12 @@ fn trickling(slow: usize) -> (Origin, String) {
 
 #[test]
 fn a_body_that_trickles_beside_others_goes_on_over_another_connection() {
-    // Over HTTP/2 a frame shows when all of it is there: to its reader this connection is silent.
-    for (protocol, seconds, failed) in [(PROTOCOLS[0], 30, 0), (PROTOCOLS[1], 1, 1)] {
+    // Over HTTP/2 a frame shows when all of it is there: to its reader this connection is silent, and what is
+    // left of its range is asked for anew.
+    for protocol in PROTOCOLS {
         let (origin, url) = trickling(2);
-        let stall_timeout = Duration::from_secs(seconds);
-        let config = EngineConfig { stall_timeout, ..engine() };
-        assert_eq!(retries(url, 4, &config, protocol), failed, "{protocol:?}");
+        let config = EngineConfig { stall_timeout: Duration::from_secs(30), ..engine() };
+        assert_eq!(retries(url, 4, &config, protocol), 0, "{protocol:?}");
         assert!(origin.connections() >= 4, "{protocol:?}: {}", origin.connections());
     }
 }
