@@ -115,6 +115,11 @@ impl Engine {
             if entry.state != State::Active || entry.not_before.is_some() {
                 continue;
             }
+            // Its last stream was ended behind its last byte.
+            if entry.ranges.is_complete() {
+                self.finish_if_complete(file);
+                continue;
+            }
             if !self.start_stream(now, file, parallelism(entry.class)) {
                 // Its origin has no room: others may have the lane.
                 self.leave_lane(file);

@@ -158,6 +158,11 @@ impl Engine {
                 continue;
             }
             self.abort_crawling(id);
+            // All that it had to bring is there, and the server says that more comes.
+            if self.files[stream.file.index()].ranges.is_complete() {
+                self.finish_if_complete(stream.file);
+                continue;
+            }
             let url = shown(self.files[stream.file.index()].url());
             let what = match stream.recent.quiet_bytes {
                 // Perhaps a part of its head.

@@ -71,13 +71,19 @@ fn whole(fetch: &Fetch, status: StatusCode, headers: &HeaderMap) -> Result<Part>
         // Some caches answer each request as if it were for a range. Its bytes are as good, and
         // what is missing is asked for.
         StatusCode::PARTIAL_CONTENT => match content_range(headers) {
-            Some((0, end, Some(total))) if !encoded(headers) => {
+            Some((0, end, Some(total))) if !encoded(headers) && has_length(headers, end) => {
                 Ok(Part { total: Some(total), end: Some(end) })
             }
             _ => Err(wrong(fetch, "the server sent a part and was asked for the whole")),
         },
         status => Err(status_error(&fetch.url, status, headers)),
     }
+}
+
+/// Whether a body is as long as its range says. Who waits for what is missing waits for ever, and what is there too much
+/// would be taken for the next answer.
+fn has_length(headers: &HeaderMap, range: u64) -> bool {
+    content_length(headers).is_none_or(|length| length == range)
 }
 
 /// The answer to a request for `range`, or what it is instead.
@@ -114,6 +120,9 @@ fn part(
     let Some((start, end, total)) = content_range(headers) else {
         return refused("a part came without a usable Content-Range");
     };
+    if !has_length(headers, end - start) {
+        return refused("a part came whose Content-Length is not that of its Content-Range");
+    }
     if total.is_some() && fetch.total.is_some() && total != fetch.total {
         return changed("has another size");
     }

@@ -104,6 +104,31 @@ fn a_trickle_is_a_stall() {
     assert_eq!(asked.last().map(|last| last.1), Some(SIZE));
 }
 
+#[test]
+fn a_range_whose_length_is_not_that_of_its_body_is_not_waited_for() {
+    // Seven bytes that never come behind each part, or seven that are missing.
+    for odd in [7, -7] {
+        let server = Scripted::start(move |request| {
+            let (start, end, _) = head(request);
+            let is_part = request.field("range").is_some();
+            let length = (end - start).saturating_add_signed(if is_part { odd } else { 0 });
+            let reply = if is_part {
+                Reply::status("206 Partial Content")
+                    .field("Content-Range", format!("bytes {start}-{}/{SIZE}", end - 1))
+            } else {
+                Reply::status("200 OK").field("Accept-Ranges", "bytes")
+            };
+            let body = content().bytes(start..end.min(start + length));
+            let reply = reply.field("Content-Length", length).field("ETag", content().etag());
+            reply.body(body).pause(Duration::from_secs(if is_part { 60 } else { 0 }))
+        })
+        .unwrap();
+        let config = EngineConfig { stall_timeout: Duration::from_secs(30), ..engine() };
+        retries(server.url("/f"), 2, &config, ProtocolChoice::Http1);
+        assert!(server.requests().iter().any(|request| request.field("range").is_none()));
+    }
+}
+
 const PROTOCOLS: [ProtocolChoice; 2] = [ProtocolChoice::Http1, ProtocolChoice::Http2PriorKnowledge];
 
 /// An origin, and a URL of it whose connection of number `slow` trickles.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::limits::RetryConfig;
 use pelton_algos::ranges::StreamId;
 
 use super::super::*;
@@ -36,6 +37,23 @@ fn a_stream_that_crawls_is_replaced_and_the_end_does_not_wait_for_it() {
     };
     let (even, crawling) = (seconds(false), seconds(true));
     assert!(crawling < even * 1.3 + 1.0, "{crawling} s instead of {even} s");
+}
+
+#[test]
+fn a_file_whose_last_byte_is_there_is_whole_although_its_answer_does_not_end() {
+    for of_file in [1, 4] {
+        let config = EngineConfig {
+            retry: RetryConfig { attempts: 1, ..RetryConfig::default() },
+            ..EngineConfig::default()
+        };
+        let host = Host::default().files(3, |_| 2 * MB);
+        let mut world = World::with(config, fixed(3, of_file)).host("one", host);
+        world.endless.extend((0..100).map(StreamId));
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        assert!(world.seconds() < 65.0, "{of_file}: {} s", world.seconds());
+    }
 }
 
 #[test]

@@ -68,6 +68,8 @@ pub(super) struct World {
     pub(super) crawling: BTreeMap<StreamId, f64>,
     /// Of these, what comes in one piece.
     pub(super) pieces: BTreeMap<StreamId, u64>,
+    /// Streams that do not end with their last byte.
+    pub(super) endless: BTreeSet<StreamId>,
     /// Streams whose answers never come.
     pub(super) lost: BTreeSet<StreamId>,
     /// More streams than this bring only a part of what it carries.
@@ -129,6 +131,7 @@ impl World {
             mbps: 50.0,
             crawling: BTreeMap::new(),
             pieces: BTreeMap::new(),
+            endless: BTreeSet::new(),
             lost: BTreeSet::new(),
             crowd: usize::MAX,
             of_crowd: 1.0,
@@ -693,6 +696,9 @@ impl World {
         // The engine may have cut or aborted it.
         let Some(live) = self.live.get(&stream) else { return bytes };
         if at >= live.end.min(remote.size) {
+            if self.endless.contains(&stream) {
+                return bytes;
+            }
             self.send(Event::Ended { stream, result: Outcome::Complete });
         } else if live.breaks_at.is_some_and(|breaks| at >= breaks) {
             self.fail(stream, ErrorKind::ShortBody, None);
