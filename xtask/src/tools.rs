@@ -8,13 +8,14 @@ use crate::none_of;
 use crate::step::note;
 
 /// Each program, and the Debian package that has it.
-const NEEDED: [(&str, &str); 13] = [
+const NEEDED: [(&str, &str); 14] = [
     ("nginx", "nginx-light"),
     ("curl", "curl"),
     ("wget", "wget"),
     ("python3", "python3"),
     ("openssl", "openssl"),
     ("aria2c", "aria2"),
+    ("axel", "axel"),
     ("ip", "iproute2"),
     ("c++", "g++"),
     ("cmake", "cmake"),
