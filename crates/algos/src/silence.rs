@@ -26,6 +26,20 @@ const MUCH_SOONER: Duration = Duration::from_millis(100);
 /// Of fewer streams than these each may be silent for a reason of its own.
 const SEVERAL: usize = 4;
 
+/// So many streams may be ended for their silence, and one for so many answers beside them: a server that pauses within
+/// each answer has lost nothing.
+const FEW: u32 = 2;
+const ANSWERS_FOR_ONE: u32 = 8;
+
+/// A file is asked for anew once, and once more for so much of it: a long one has many streams.
+const EACH_MAY: Bytes = Bytes::mib(1);
+
+/// Whether another request may be made anew in a run of so many `answers`, in which `of_run` were, `of_file` of them
+/// for a file of this `size`.
+pub fn may_ask_anew(of_run: u32, answers: u32, of_file: u32, size: Bytes) -> bool {
+    of_run < FEW + answers / ANSWERS_FOR_ONE && u64::from(of_file) < 1 + size.0 / EACH_MAY.0
+}
+
 /// How long streams may be silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
@@ -67,6 +81,14 @@ mod tests {
         assert_eq!(patience(60, 60), (180, 480));
         assert_eq!(patience(60, 150), (300, 1_200), "a queue, or a server that thinks");
         assert_eq!(patience(60, 0), (180, 180), "no answer yet");
+    }
+
+    #[test]
+    fn what_is_asked_for_anew_is_a_small_part() {
+        let size = Bytes::kib(60);
+        assert!(may_ask_anew(1, 0, 0, size) && !may_ask_anew(2, 7, 0, size));
+        assert!(may_ask_anew(11, 80, 0, size) && !may_ask_anew(12, 80, 0, size));
+        assert!(!may_ask_anew(1, 80, 1, size) && may_ask_anew(1, 80, 3, Bytes::mib(3)));
     }
 
     #[test]

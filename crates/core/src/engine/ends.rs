@@ -2,19 +2,11 @@
 //! connection brings it sooner.
 
 use pelton_algos::ranges::{InFlight, StreamId};
-use pelton_algos::silence::{Patience, SHORT_END};
+use pelton_algos::silence::{Patience, SHORT_END, may_ask_anew};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
 use super::{Engine, OriginState, Stream};
-
-/// So many requests may be made anew, and one for so many answers beside them: a server that pauses within each
-/// answer has lost nothing.
-const FEW: u32 = 2;
-const ANSWERS_FOR_ONE: u32 = 8;
-
-/// A file is asked for anew once, and once more for so much of it: a long one has many streams.
-const EACH_MAY: Bytes = Bytes::mib(1);
 
 /// Streams are looked at so often in the time that they may be silent.
 const LOOKS: u32 = 2;
@@ -80,9 +72,9 @@ impl Engine {
         } else {
             can_begin && is_last && origin.ever_answered
         };
-        let most = FEW + self.answers / ANSWERS_FOR_ONE;
-        let most_of_file = 1 + entry.ranges.size().unwrap_or_default() / EACH_MAY.0;
-        if u64::from(entry.hastened) >= most_of_file || self.hastened >= most || !is_worth_it {
+        let size = Bytes(entry.ranges.size().unwrap_or_default());
+        let may = may_ask_anew(self.hastened, self.answers, entry.hastened, size);
+        if !may || !is_worth_it {
             return;
         }
         self.files[stream.file.index()].hastened += 1;

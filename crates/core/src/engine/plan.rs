@@ -173,7 +173,7 @@ impl Engine {
 
     /// A head came: lanes may grow.
     pub(super) fn note_response(&mut self, now: Timestamp, response: Response) {
-        self.answers += 1;
+        self.answers = self.answers.saturating_add(1);
         let new = NEW_ANSWER.max(1.0 / f64::from(self.answers));
         self.answer_time = self.answer_time.mul_f64(1.0 - new) + response.took.mul_f64(new);
         // The formulas fill a link that is known: prompt responses tell nothing new of it.
