@@ -9,7 +9,7 @@ use pelton_algos::energy::ConstantPower;
 use pelton_algos::link::{LinkConfig, LinkEstimate, LinkEstimator};
 use pelton_algos::params::Limits;
 use pelton_algos::policy::{Eht, Hat, LowE, Observation, Policy};
-use pelton_algos::ranges::{FileRanges, StreamId};
+use pelton_algos::ranges::{Candidate, FileRanges, StreamId};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
@@ -65,7 +65,8 @@ fn classify_a_million(c: &mut Criterion) {
 }
 
 fn ranges(c: &mut Criterion) {
-    let by_size = |_, remaining| (remaining >= 2 << 20).then(|| Duration::from_secs(remaining));
+    let by_size =
+        |of: Candidate| (of.remaining >= 2 << 20).then(|| Duration::from_secs(of.remaining));
     c.bench_function("ranges/64 streams to the end", |b| {
         b.iter(|| {
             let mut ranges = FileRanges::new(Some(1 << 30));

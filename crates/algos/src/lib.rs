@@ -43,6 +43,7 @@ pub mod rate;
 pub mod rests;
 pub mod silence;
 pub mod sizes;
+pub mod slow_start;
 pub mod spread;
 pub mod tail;
 pub mod time;

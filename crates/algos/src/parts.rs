@@ -12,7 +12,7 @@ const LEAST_PART: Bytes = Bytes::kib(256);
 /// first byte on, by a stream that brings `rate` from a server that answers after `answer`. What ends sooner than
 /// a part shall last is not split, and a plain GET has more friends.
 pub fn suit(expected: Option<u64>, rate: BitRate, answer: Duration) -> bool {
-    let part = (rate * lasts(answer)).max(Bytes(LEAST_PART.0 * 2));
+    let part = (rate * lasts(answer)).max(LEAST_PART);
     expected.is_none_or(|bytes| bytes > part.0)
 }
 
@@ -39,6 +39,18 @@ const LEAD_ANSWERS: u32 = 2;
 /// As long as nothing is known of the rate: six times the first window of RFC 6928.
 const LEAST_LEAD: Bytes = Bytes::kib(64);
 
+/// What is known as the first part is asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outset {
+    /// Of the path.
+    pub rtt: Duration,
+    /// How long other answers took: a server that thinks for a second before each is not asked for parts that come
+    /// within a moment. Zero where there were none.
+    pub answer: Duration,
+    /// What other streams bring. Zero where it is not known.
+    pub rate: BitRate,
+}
+
 /// Asks for one range in parts.
 ///
 /// An HTTP/1.1 server cannot be told to stop: who gives away the end of what was asked for has to close the
@@ -47,20 +59,22 @@ const LEAST_LEAD: Bytes = Bytes::kib(64);
 /// section 9.3.2), so that there is no pause between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parts {
-    rtt: Duration,
+    outset: Outset,
     /// How long an answer takes: a round trip, as far as is known, or what the first one took.
     answer: Duration,
     /// Up to here (excluded) everything was asked for.
     asked: u64,
+    /// What came lately; zero at first.
     rate: BitRate,
     since: Option<Timestamp>,
     bytes: u64,
 }
 
 impl Parts {
-    /// For a range that begins at `start`, over a path of `rtt`. Nothing is asked for yet.
-    pub const fn starting(start: u64, rtt: Duration) -> Self {
-        Self { rtt, answer: rtt, asked: start, rate: BitRate::ZERO, since: None, bytes: 0 }
+    /// For a range that begins at `start`. Nothing is asked for yet.
+    pub fn starting(start: u64, outset: Outset) -> Self {
+        let answer = outset.rtt.max(outset.answer);
+        Self { outset, answer, asked: start, rate: BitRate::ZERO, since: None, bytes: 0 }
     }
 
     /// The answer to the first request took so long. It may be longer than a round trip where a proxy or a
@@ -87,7 +101,7 @@ impl Parts {
         self.bytes += bytes;
         let elapsed = now.saturating_since(since);
         let sample = if self.rate == BitRate::ZERO {
-            self.rtt.max(FIRST_SAMPLE)
+            self.outset.rtt.max(FIRST_SAMPLE)
         } else {
             self.answer.max(SAMPLE)
         };
@@ -100,11 +114,12 @@ impl Parts {
     /// Where the next part ends, if it is time to ask for it: the stream is at `position` and brings
     /// everything up to `end`.
     pub fn next(&mut self, position: u64, end: u64) -> Option<u64> {
-        let lead = (self.rate * (self.answer * LEAD_ANSWERS)).max(LEAST_LEAD);
+        let rate = if self.rate == BitRate::ZERO { self.outset.rate } else { self.rate };
+        let lead = (rate * (self.answer * LEAD_ANSWERS)).max(LEAST_LEAD);
         if self.asked >= end || self.asked.saturating_sub(position) > lead.0 {
             return None;
         }
-        let part = (self.rate * lasts(self.answer)).max(LEAST_PART);
+        let part = (rate * lasts(self.answer)).max(LEAST_PART);
         let part = part.min(Bytes((end - self.asked) / LEFT_PARTS).max(Bytes(lead.0 * 2)));
         let next = self.asked.saturating_add(part.0);
         // A rest that is no part of its own comes with this one.
@@ -121,13 +136,18 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
+    /// Nothing is known but the round-trip time.
+    fn starting(rtt: Duration) -> Parts {
+        Parts::starting(0, Outset { rtt, answer: Duration::ZERO, rate: BitRate::ZERO })
+    }
+
     fn at(millis: u64) -> Timestamp {
         Timestamp::from_millis(millis)
     }
 
     #[test]
     fn a_part_is_asked_for_before_the_last_one_has_come() {
-        let mut parts = Parts::starting(0, RTT);
+        let mut parts = starting(RTT);
         assert_eq!(parts.next(0, 10_000_000), Some(256 * 1024));
         assert_eq!(parts.next(0, 10_000_000), None);
         assert_eq!(parts.next(192 * 1024, 10_000_000), Some(512 * 1024));
@@ -141,7 +161,7 @@ mod tests {
     #[test]
     fn parts_that_come_at_once_become_longer_where_each_is_waited_for() {
         let size = 60_000_000;
-        let mut parts = Parts::starting(0, Duration::from_millis(50));
+        let mut parts = starting(Duration::from_millis(50));
         let (mut position, mut requests, mut now) = (0, 0, 0);
         while position < size {
             parts.begin_again(position);
@@ -154,28 +174,44 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_thinks_is_asked_for_much_at_once() {
+        let first = |rate, answer| {
+            let rtt = Duration::from_millis(1);
+            let (answer, rate) = (Duration::from_millis(answer), BitRate::from_mbps(rate));
+            Parts::starting(0, Outset { rtt, answer, rate }).next(0, 300_000)
+        };
+        assert_eq!(
+            first(2.0, 1_000),
+            Some(300_000),
+            "it would come in little more than an answer's time"
+        );
+        assert_eq!(first(2.0, 30), Some(128 * 1024));
+        assert_eq!(first(0.0, 1_000), Some(128 * 1024), "nothing is known");
+    }
+
+    #[test]
     fn short_files_come_in_one_piece() {
         let suits = |kb: u64, mbps, millis| {
             suit(Some(kb * 1_000), BitRate::from_mbps(mbps), Duration::from_millis(millis))
         };
         assert!(suit(None, BitRate::from_mbps(1_000.0), RTT));
-        assert!(suits(600, 1.0, 10) && !suits(500, 0.0, 10));
+        assert!(suits(300, 1.0, 10) && !suits(250, 0.0, 10));
         assert!(!suits(600, 16.0, 10) && suits(1_100, 16.0, 10), "half a second");
         assert!(!suits(1_100, 16.0, 100), "eight answers");
     }
 
     #[test]
     fn a_short_rest_is_no_part_of_its_own() {
-        let mut parts = Parts::starting(0, RTT);
+        let mut parts = starting(RTT);
         assert_eq!(parts.next(0, 190_000), Some(190_000));
         assert_eq!(parts.next(189_999, 190_000), None);
-        let mut parts = Parts::starting(0, RTT);
+        let mut parts = starting(RTT);
         assert_eq!(parts.next(0, 200_000), Some(128 * 1024));
     }
 
     #[test]
     fn what_was_given_away_is_not_asked_for() {
-        let mut parts = Parts::starting(0, RTT);
+        let mut parts = starting(RTT);
         assert_eq!(parts.next(0, 10_000_000), Some(256 * 1024));
         assert_eq!(parts.next(250_000, 256 * 1024), None);
         assert_eq!(parts.next(250_000, 100_000), None);
@@ -189,7 +225,7 @@ mod tests {
             rtt in 0u64..1_000,
             pieces in proptest::collection::vec((1u64..2_000_000, 0u64..300), 1..200),
         ) {
-            let mut parts = Parts::starting(0, Duration::from_millis(rtt));
+            let mut parts = starting(Duration::from_millis(rtt));
             let (mut position, mut now) = (0, 0);
             let mut before = 0;
             for (bytes, millis) in pieces.into_iter().cycle().take(100_000) {

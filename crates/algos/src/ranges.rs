@@ -50,6 +50,17 @@ pub struct Assignment {
     pub cut: Option<(StreamId, u64)>,
 }
 
+/// A stream of which half of what it has to bring may be given away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// It.
+    pub stream: StreamId,
+    /// Bytes that it has to bring.
+    pub remaining: u64,
+    /// Of that half it has asked for a part already, which would come for nothing.
+    pub has_asked: bool,
+}
+
 /// The state of all bytes of one file.
 #[derive(Debug, Clone, Default)]
 pub struct FileRanges {
@@ -161,15 +172,14 @@ impl FileRanges {
 
     /// Gives `stream` a range of its own: a part of the largest gap, such that `sharers` streams
     /// (this one included) could share the gap evenly, and none below `floor`; or, without a gap, half
-    /// of what another stream still has to bring: the one of which `gain` promises most. It is asked
-    /// of each stream and its remaining bytes, and gives `None` where a split is not worth it. `None`
-    /// when there is nothing to give, or the size is not known.
+    /// of what another stream still has to bring: the one of which `gain` promises most. It gives `None` where a
+    /// split is not worth it. `None` when there is nothing to give, or the size is not known.
     pub fn assign(
         &mut self,
         stream: StreamId,
         sharers: u64,
         floor: u64,
-        gain: impl Fn(StreamId, u64) -> Option<Duration>,
+        gain: impl Fn(Candidate) -> Option<Duration>,
     ) -> Option<Assignment> {
         let assignment = self.share_of_gap(sharers, floor).or_else(|| self.half_of_one(gain))?;
         if let Some((victim, end)) = assignment.cut
@@ -196,7 +206,8 @@ impl FileRanges {
         let in_flight = self.in_flight.get_mut(&stream)?;
         let (position, end) = (in_flight.position, in_flight.end?);
         let share = (end.saturating_sub(position) / parts.max(1)).max(floor.max(1));
-        let cut = position.checked_add(share)?;
+        // What was asked for comes anyhow.
+        let cut = position.checked_add(share)?.max(in_flight.asked.unwrap_or(0));
         if cut.checked_add(floor)? > end || cut >= end {
             return None;
         }
@@ -306,18 +317,21 @@ impl FileRanges {
         Some(Assignment { range: gap.start..gap.start + share, cut: None })
     }
 
-    fn half_of_one(&self, gain: impl Fn(StreamId, u64) -> Option<Duration>) -> Option<Assignment> {
+    fn half_of_one(&self, gain: impl Fn(Candidate) -> Option<Duration>) -> Option<Assignment> {
         let candidates = self.in_flight.iter().rev().filter_map(|(id, stream)| {
             let remaining = stream.remaining().filter(|remaining| *remaining >= 2)?;
-            Some((gain(*id, remaining)?, *id, stream))
+            let (end, half) = (stream.end?, remaining / 2);
+            // What was asked for comes anyhow, and is best kept where enough is left behind it.
+            let is_worth_it =
+                |asked: &u64| end.saturating_sub(*asked) >= (half / WORTH_KEEPING).max(1);
+            let kept = stream.asked.filter(is_worth_it);
+            let cut = kept.map_or(end - half, |asked| asked.max(end - half));
+            let has_asked = stream.asked.is_some() && kept.is_none();
+            Some((gain(Candidate { stream: *id, remaining, has_asked })?, *id, cut..end))
         });
-        let (_, victim, stream) = candidates.max_by_key(|(gain, ..)| *gain)?;
-        let (end, half) = (stream.end?, stream.remaining()? / 2);
-        // What was asked for comes anyhow, and is best kept where enough is left behind it.
-        let is_worth_it = |asked: &u64| end.saturating_sub(*asked) >= (half / WORTH_KEEPING).max(1);
-        let asked = stream.asked.filter(is_worth_it);
-        let cut = asked.map_or(end - half, |asked| asked.max(end - half));
-        Some(Assignment { range: cut..end, cut: Some((victim, cut)) })
+        let (_, victim, range) = candidates.max_by_key(|(gain, ..)| *gain)?;
+        let cut = Some((victim, range.start));
+        Some(Assignment { range, cut })
     }
 }
 
@@ -332,8 +346,8 @@ mod tests {
     const C: StreamId = StreamId(3);
 
     /// Streams are as fast as each other, and a half shall have `floor` bytes.
-    fn above(floor: u64) -> impl Fn(StreamId, u64) -> Option<Duration> {
-        move |_, remaining| (remaining / 2 >= floor).then(|| Duration::from_secs(remaining))
+    fn above(floor: u64) -> impl Fn(Candidate) -> Option<Duration> {
+        move |of| (of.remaining / 2 >= floor).then(|| Duration::from_secs(of.remaining))
     }
 
     #[test]
@@ -383,7 +397,7 @@ mod tests {
         ranges.assign(B, 1, 100, above(100));
         ranges.advance(A, 400);
         // A has 100 bytes left and B 500, but A is ten times as slow.
-        let slow = |stream, remaining| {
+        let slow = |Candidate { stream, remaining, .. }: Candidate| {
             Some(Duration::from_secs(if stream == A { 10 * remaining } else { remaining }))
         };
         let stolen = ranges.assign(C, 1, 1, slow);
@@ -418,6 +432,31 @@ mod tests {
         assert_eq!(ranges.advance(A, 80), 50);
         assert!(ranges.is_finished(A));
         assert_eq!(ranges.done_bytes(), 50);
+    }
+
+    #[test]
+    fn who_is_asked_knows_what_would_come_for_nothing() {
+        for (asked, in_vain) in [(None, false), (Some(700), false), (Some(900), true)] {
+            let mut ranges = FileRanges::new(Some(1_000));
+            ranges.start_whole(A);
+            ranges.advance(A, 200);
+            if let Some(asked) = asked {
+                ranges.on_asked(A, asked);
+            }
+            let is_told = |of: Candidate| (of.has_asked == in_vain).then_some(Duration::ZERO);
+            assert!(ranges.assign(B, 1, 100, is_told).is_some(), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn an_even_share_holds_what_was_asked_for() {
+        let mut ranges = FileRanges::new(Some(1_000));
+        ranges.start_whole(A);
+        ranges.on_asked(A, 300);
+        assert_eq!(ranges.clone().cut_to_share(A, 2, 100), Some(500));
+        assert_eq!(ranges.cut_to_share(A, 10, 100), Some(300));
+        ranges.on_asked(A, 1_000);
+        assert_eq!(ranges.cut_to_share(A, 10, 100), None);
     }
 
     #[test]

@@ -64,7 +64,8 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     }
     let mut fetch = Cow::Borrowed(fetch);
     let start = fetch.range.as_ref().map_or(0, |range| range.start);
-    let mut parts = parts(context, &fetch, start);
+    let outset = fetch.parts.filter(|_| context.http.may_ask_early(&fetch.url));
+    let mut parts = outset.map(|outset| Parts::starting(start, outset));
     let (mut response, mut asked) = first_answer(context, &fetch, &mut parts).await?;
     let (mut is_first, mut is_early, mut is_continued) = (true, false, false);
     let began = Instant::now();
@@ -141,12 +142,6 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         (context.tell)(Event::Asked { stream: fetch.stream, end: rest.end });
         (response, asked) = (ask(context, &fetch, Some(&rest)).await?, Some(rest));
     }
-}
-
-/// How what begins at `start` is asked for, where that is to be in parts.
-fn parts(context: &Context, fetch: &Fetch, start: u64) -> Option<Parts> {
-    let rtt = fetch.parts.filter(|_| context.http.may_ask_early(&fetch.url))?;
-    Some(Parts::starting(start, rtt))
 }
 
 /// What of `range` is asked for first.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pelton_algos::ranges::{FileRanges, StreamId};
+use pelton_algos::ranges::{Candidate, FileRanges, StreamId};
 
 /// Bytes of the file.
 const SIZE: u64 = 1 << 28;
@@ -13,7 +13,8 @@ const PIECE: u64 = 64 * 1024;
 /// Up to 64 streams share a file, at paces of their own, and those that are done take half of what others
 /// have: the bytes that are there at the end.
 pub(crate) fn split_and_steal() -> u64 {
-    let worth = |_, left| (left >= 4 * PIECE).then(|| Duration::from_micros(left));
+    let worth =
+        |of: Candidate| (of.remaining >= 4 * PIECE).then(|| Duration::from_micros(of.remaining));
     let mut ranges = FileRanges::new(Some(SIZE));
     let mut next = 0;
     while !ranges.is_complete() {

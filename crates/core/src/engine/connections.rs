@@ -198,7 +198,7 @@ impl Engine {
         let total = self.config.limits.max_connections;
         let are_short = self.room.requests != u32::MAX;
         // What else takes time than the path: a queue, as a handshake will tell, or the server.
-        if are_short && self.answer_time < self.link.estimate().rtt * 2 {
+        if are_short && self.answers.mean() < self.link.estimate().rtt * 2 {
             return Further::Nothing;
         }
         let probing = u32::from(self.spread.probes());

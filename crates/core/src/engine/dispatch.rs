@@ -3,7 +3,7 @@
 use pelton_algos::cluster::{Classes, SizeClass};
 use pelton_algos::growth::LaneGrowth;
 use pelton_algos::params::Allocation;
-use pelton_algos::parts;
+use pelton_algos::parts::{self, Outset};
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::tail::look_interval;
@@ -213,8 +213,6 @@ impl Engine {
 
     /// Starts one more stream of `file`, which shall have `wanted` in all.
     fn start_stream(&mut self, now: Timestamp, file: FileId, wanted: u32) -> bool {
-        let splits = self.splits();
-        let floor = splits.of_gap().0;
         let entry = &self.files[file.index()];
         let origin = entry.origin;
         let held = entry.not_before.is_some() || self.is_finding_out(entry);
@@ -223,8 +221,7 @@ impl Engine {
         }
         let stream = StreamId(self.next_stream);
         let entry = &mut self.files[file.index()];
-        let streams = entry.ranges.streams() as u64;
-        let parts = u64::from(wanted);
+        let streams = entry.ranges.streams();
         let known = entry.ranges.size().is_some() && entry.takes_ranges;
         let range = if streams == 0 && !(known && entry.ranges.done_bytes() > 0) {
             // It may be another version by now: shorter, or longer.
@@ -237,25 +234,8 @@ impl Engine {
             ranges.start_whole(stream);
             None
         } else if known {
-            // The first split of a probe deals even shares; later ones take halves.
-            if streams == 1 && entry.ranges.gaps().is_empty() && parts > 2 {
-                let probe = entry.ranges.stream_ids().next();
-                let cut =
-                    probe.and_then(|id| Some((id, entry.ranges.cut_to_share(id, parts, floor)?)));
-                if let Some((stream, end)) = cut {
-                    self.actions.push(Action::Cut { stream, end });
-                }
-            }
-            let sharers = parts.saturating_sub(streams).max(1);
-            let streams = &self.streams;
-            let gain = |id, remaining| splits.gain(now, &streams.get(&id)?.recent, remaining);
-            let Some(assignment) = entry.ranges.assign(stream, sharers, floor, gain) else {
-                return false;
-            };
-            if let Some((victim, end)) = assignment.cut {
-                self.actions.push(Action::Cut { stream: victim, end });
-            }
-            Some(assignment.range)
+            let Some(range) = self.range_for(now, stream, file, wanted) else { return false };
+            Some(range)
         } else {
             return false;
         };
@@ -292,10 +272,12 @@ impl Engine {
         // best heard beside the whole.
         let may_begin = !anew && existing.is_none() && !wants_digest;
         let may_be_split = self.config.limits.max_streams_per_file != Some(1);
-        let is_long = || parts::suit(expected, self.splits().of_each(), self.answer_time);
+        let splits = self.splits();
+        let is_long = || parts::suit(expected, splits.of_each(), self.answers.mean());
         let begins = || may_begin && may_be_split && state.may_give_parts() && is_long();
         let in_parts = !state.multiplexes && (!whole || begins());
-        let parts = in_parts.then(|| self.link.estimate().rtt);
+        let (rtt, answer) = (self.link.estimate().rtt, self.answers.mean());
+        let parts = in_parts.then(|| Outset { rtt, answer, rate: splits.of_each() });
         let fetch = Fetch {
             stream,
             file,

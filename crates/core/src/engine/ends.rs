@@ -46,7 +46,7 @@ impl Engine {
     }
 
     fn patience(&self) -> Patience {
-        Patience::new(self.link.estimate().rtt, self.answer_time)
+        Patience::new(self.link.estimate().rtt, self.answers.mean())
     }
 
     fn silent_streams(&self, now: Timestamp, patience: Patience) -> Vec<(StreamId, Stream)> {
@@ -73,7 +73,7 @@ impl Engine {
             can_begin && is_last && origin.ever_answered
         };
         let size = Bytes(entry.ranges.size().unwrap_or_default());
-        let may = may_ask_anew(self.hastened, self.answers, entry.hastened, size);
+        let may = may_ask_anew(self.hastened, self.answers.count(), entry.hastened, size);
         if !may || !is_worth_it {
             return;
         }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use pelton_algos::parts::Outset;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::units::{BitRate, Bytes, Joules};
@@ -268,7 +269,7 @@ pub enum Event {
 }
 
 /// One request to make.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Fetch {
     /// The stream that it becomes.
     pub stream: StreamId,
@@ -278,10 +279,9 @@ pub struct Fetch {
     pub url: Url,
     /// Which bytes; `None` asks for the whole file without a range.
     pub range: Option<ByteRange>,
-    /// What is asked for is better asked for in parts, as [`Parts`](pelton_algos::parts::Parts) says for a path
-    /// with this round-trip time. Of a whole file they count as long as they can be joined; else it comes in
-    /// one piece.
-    pub parts: Option<Duration>,
+    /// What is asked for is better asked for in parts, as [`Parts`](pelton_algos::parts::Parts) says. Of a whole
+    /// file they count as long as they can be joined; else it comes in one piece.
+    pub parts: Option<Outset>,
     /// What the response must belong to, where a version is already known.
     pub validator: Option<Validator>,
     /// The size that the response must state, where it is already known.

@@ -4,6 +4,7 @@
 //! policy, the ranges of every file, the budgets of every origin and all retries, so cancelling,
 //! retrying, resuming and re-tuning are plain synchronous calls in tests and in the simulator.
 
+mod answers;
 mod config;
 mod connections;
 mod control;
@@ -31,7 +32,6 @@ mod watch;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
 
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::crowding::Crowding;
@@ -48,6 +48,7 @@ use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
+use answers::Answers;
 pub use config::{EngineConfig, Totals, UserLimits};
 use connections::Room;
 use control::cancelled;
@@ -180,10 +181,7 @@ pub struct Engine {
     /// It is what holds this run.
     is_held: bool,
     growth: LaneGrowth,
-    /// From a request to the head of its answer, the later ones counting more.
-    answer_time: Duration,
-    /// Heads that came so far.
-    answers: u32,
+    answers: Answers,
     /// Streams that had fallen silent and were asked for anew.
     hastened: u32,
     spread: Spread,
@@ -259,8 +257,7 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
             growth: LaneGrowth::default(),
-            answer_time: Duration::ZERO,
-            answers: 0,
+            answers: Answers::default(),
             hastened: 0,
             spread: Spread::default(),
             room: Room::default(),

@@ -33,9 +33,6 @@ const IDLE: Duration = Duration::from_millis(100);
 /// The least time over which growth of lanes is judged.
 const SETTLE: Duration = Duration::from_millis(150);
 
-/// What an answer counts in the mean of the times that they take.
-const NEW_ANSWER: f64 = 0.1;
-
 /// Decisions are told at most so often. Where files of many sizes end, work is dealt anew with each.
 const ANNOUNCED: Duration = Duration::from_millis(250);
 
@@ -173,9 +170,7 @@ impl Engine {
 
     /// A head came: lanes may grow.
     pub(super) fn note_response(&mut self, now: Timestamp, response: Response) {
-        self.answers = self.answers.saturating_add(1);
-        let new = NEW_ANSWER.max(1.0 / f64::from(self.answers));
-        self.answer_time = self.answer_time.mul_f64(1.0 - new) + response.took.mul_f64(new);
+        self.answers.add(response.took);
         // The formulas fill a link that is known: prompt responses tell nothing new of it.
         if self.link.rests_on_hint() || self.link.seen_bandwidth().is_none() {
             return;

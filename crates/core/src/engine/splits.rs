@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use pelton_algos::params::SPLIT_FLOOR;
+use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
+use pelton_algos::ranges::{ByteRange, Candidate, InFlight, StreamId};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
-use super::Engine;
+use super::event::{Action, FileId};
 use super::watch::Recent;
+use super::{Engine, Stream};
 
 /// A range that takes one stream so many times as long as an answer is worth being split: a connection may have
 /// to be opened for it.
@@ -27,6 +29,8 @@ const FREE: f64 = 0.5;
 pub(super) struct Splits {
     /// What each stream brings on the average; nothing where that is not known.
     of_each: BitRate,
+    /// What the path carries for each at most, once there are as many as are usual.
+    share: BitRate,
     rtt: Duration,
     /// How long a new stream's first byte is waited for.
     answer: Duration,
@@ -48,16 +52,61 @@ impl Engine {
         let link = self.link.estimate();
         // Over a shared connection an answer waits behind others: that says nothing of a connection of its own.
         let shares = self.origins.iter().any(|origin| origin.multiplexes);
-        let answer = if shares { Duration::ZERO } else { self.answer_time };
+        let answer = if shares { Duration::ZERO } else { self.answers.mean() };
         let is_free = self.goodput.bps() < link.bandwidth.bps() * FREE;
+        let streams = self.streams.len() as u32;
+        let part = |streams: u32| 1.0 / f64::from(streams);
+        let share = link.bandwidth * part(streams.max(DEFAULT_CHANNELS));
+        let of_each = self.goodput * part(streams.max(1));
+        // What streams bring that mostly wait for their server says nothing of what one brings that was answered.
+        let thinks = self.answers.are_thought_about(link.rtt);
         Splits {
-            of_each: self.goodput * (1.0 / self.streams.len().max(1) as f64),
+            of_each: if thinks && share > of_each { share } else { of_each },
+            share,
             rtt: link.rtt,
             answer: link.rtt.max(answer),
             least: if is_free { LEAST_ON_FREE_PATH } else { LEAST_SPLIT },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
         }
+    }
+}
+
+impl Engine {
+    /// What `stream` is to bring of `file`, which shall have `wanted` of them in all: of another one, if need be.
+    pub(super) fn range_for(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        file: FileId,
+        wanted: u32,
+    ) -> Option<ByteRange> {
+        let splits = self.splits();
+        let floor = splits.of_gap().0;
+        let entry = &mut self.files[file.index()];
+        let multiplexes = self.origins[entry.origin.0 as usize].multiplexes;
+        let (known, ranges) = (&self.streams, &mut entry.ranges);
+        let gain = |of: Candidate| {
+            let stream = known.get(&of.stream)?;
+            let costs_connection = !multiplexes && (of.has_asked || stream.is_plain());
+            splits.gain(now, &stream.recent, of.remaining, costs_connection)
+        };
+        let (parts, streams) = (u64::from(wanted), ranges.streams() as u64);
+        // The first split of a probe deals even shares; later ones take halves.
+        if streams == 1 && ranges.gaps().is_empty() && parts > 2 {
+            let probe = ranges.stream_ids().next().filter(|id| {
+                let left = ranges.stream(*id).and_then(InFlight::remaining);
+                let of = |remaining| Candidate { stream: *id, remaining, has_asked: false };
+                let is_plain = known.get(id).is_some_and(Stream::is_plain);
+                multiplexes || !is_plain || left.is_some_and(|left| gain(of(left)).is_some())
+            });
+            let cut = probe.and_then(|id| Some((id, ranges.cut_to_share(id, parts, floor)?)));
+            self.actions.extend(cut.map(|(stream, end)| Action::Cut { stream, end }));
+        }
+        let sharers = parts.saturating_sub(streams).max(1);
+        let assignment = ranges.assign(stream, sharers, floor, gain)?;
+        self.actions.extend(assignment.cut.map(|(stream, end)| Action::Cut { stream, end }));
+        Some(assignment.range)
     }
 }
 
@@ -72,10 +121,27 @@ impl Splits {
     }
 
     /// How long `remaining` bytes keep a stream busy that has done as in `recent`, where half of them
-    /// is worth a stream of its own.
-    pub(super) fn gain(&self, now: Timestamp, recent: &Recent, remaining: u64) -> Option<Duration> {
+    /// is worth a stream of its own. Where that `costs_connection`, and what is under way over it, it is worth
+    /// less: a window that grows is done sooner than by its rate.
+    pub(super) fn gain(
+        &self,
+        now: Timestamp,
+        recent: &Recent,
+        remaining: u64,
+        costs_connection: bool,
+    ) -> Option<Duration> {
         let rate = recent.rate_lately(now, self.rtt).unwrap_or(self.of_each);
-        (Bytes(remaining / 2) >= self.floor(rate)).then(|| Bytes(remaining) / rate)
+        let left = Bytes(remaining) / rate;
+        if Bytes(remaining / 2) < self.floor(rate) {
+            return None;
+        }
+        if !costs_connection || self.is_set {
+            return Some(left);
+        }
+        let begun = recent.begun(now, self.rtt);
+        let grown = begun.and_then(|begun| begun.time_left(Bytes(remaining), self.share));
+        let left = grown.map_or(left, |grown| grown.min(left));
+        (left >= self.answer * WORTHWHILE_ANSWERS * 2).then_some(left)
     }
 
     /// Where a stream is so slow that it needs many round trips for the usual floor, less is worth a
@@ -97,7 +163,15 @@ mod tests {
     fn splits() -> Splits {
         let of_each = BitRate::from_mbps(8.0);
         let usual = Bytes::kib(256);
-        Splits { of_each, rtt: RTT, answer: RTT, least: LEAST_SPLIT, usual, is_set: false }
+        Splits {
+            of_each,
+            share: of_each,
+            rtt: RTT,
+            answer: RTT,
+            least: LEAST_SPLIT,
+            usual,
+            is_set: false,
+        }
     }
 
     /// A stream that has brought `bytes` in one second.
@@ -111,21 +185,21 @@ mod tests {
     #[test]
     fn a_slow_stream_is_split_where_a_fast_one_is_not() {
         let now = Timestamp::START + Duration::from_secs(1);
-        let gain = |rate, remaining| splits().gain(now, &having_brought(rate), remaining);
+        let gain = |rate, remaining| splits().gain(now, &having_brought(rate), remaining, false);
         // 1 MB/s: half of 400 kB are two round trips.
         assert_eq!(gain(1_000_000, 400_000), None);
         // 100 kB/s: twenty.
         assert_eq!(gain(100_000, 400_000), Some(Duration::from_secs(4)));
         assert_eq!(gain(100_000, 100_000), None, "not worth a connection");
         let free = Splits { least: LEAST_ON_FREE_PATH, ..splits() };
-        assert!(free.gain(now, &having_brought(50_000), 100_000).is_some(), "one is idle");
+        assert!(free.gain(now, &having_brought(50_000), 100_000, false).is_some(), "one is idle");
         assert!(gain(0, 400_000) > gain(100_000, 400_000), "it brings nothing at all");
     }
 
     #[test]
     fn a_stream_without_an_answer_is_taken_for_the_average() {
         let fresh = Recent::starting(Timestamp::START);
-        let gain = |remaining| splits().gain(Timestamp::START, &fresh, remaining);
+        let gain = |remaining| splits().gain(Timestamp::START, &fresh, remaining, false);
         assert_eq!(gain(2_000_000), Some(Duration::from_secs(2)));
         assert_eq!(gain(400_000), None);
     }
@@ -134,7 +208,7 @@ mod tests {
     fn the_floor_of_a_user_is_exact() {
         let set = Splits { is_set: true, ..splits() };
         let now = Timestamp::START + Duration::from_secs(1);
-        assert_eq!(set.gain(now, &having_brought(100_000), 2 * 256 * 1024 - 2), None);
-        assert!(set.gain(now, &having_brought(100_000), 2 * 256 * 1024).is_some());
+        assert_eq!(set.gain(now, &having_brought(100_000), 2 * 256 * 1024 - 2, false), None);
+        assert!(set.gain(now, &having_brought(100_000), 2 * 256 * 1024, false).is_some());
     }
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use pelton_algos::ranges::{InFlight, StreamId};
+use pelton_algos::slow_start::Begun;
 use pelton_algos::tail::{Watched, look_interval};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
@@ -103,6 +104,12 @@ impl Recent {
         let elapsed = now.saturating_since(since);
         let bytes = Bytes(self.bytes - before);
         (elapsed >= (rtt * 2).max(LEAST_SAMPLE)).then(|| bytes / elapsed)
+    }
+
+    /// How it has begun, if its head came.
+    pub(super) fn begun(&self, now: Timestamp, rtt: Duration) -> Option<Begun> {
+        let age = now.saturating_since(self.head_at?);
+        Some(Begun { brought: Bytes(self.bytes), age, rtt })
     }
 
     /// What it brought before it was watched: once, and where that says something.

@@ -50,8 +50,8 @@ impl World {
             Some(range) => (range.start, range.end.min(size)),
             None => (0, size),
         };
-        let in_parts = fetch.parts.filter(|_| !self.multiplexes());
-        let mut parts = in_parts.map(|rtt| Parts::starting(position, rtt));
+        let outset = fetch.parts.filter(|_| !self.multiplexes());
+        let mut parts = outset.map(|outset| Parts::starting(position, outset));
         let end = body_end;
         // Who asks for a whole file does not know how long it is.
         let known = fetch.range.as_ref().map_or(u64::MAX, |_| end);
@@ -296,10 +296,10 @@ impl World {
     /// What could not be asked for before its turn is asked for elsewhere.
     fn ask_for_rest(&mut self, index: ConnectionIndex, stream: StreamId) {
         if let Some(live) = self.live.get_mut(&stream) {
-            let rtt = live.fetch.parts.unwrap_or_default();
-            let mut parts = Parts::starting(live.position, rtt);
-            live.body_end = parts.next(live.position, live.end).unwrap_or(live.end);
-            live.parts = Some(parts);
+            if let Some(parts) = &mut live.parts {
+                parts.begin_again(live.position);
+                live.body_end = parts.next(live.position, live.end).unwrap_or(live.end);
+            }
             live.connection = None;
             live.head_left = sizes::HEAD;
             live.has_begun = true;

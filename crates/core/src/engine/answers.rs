@@ -1,0 +1,74 @@
+//! How long answers take.
+
+use std::time::Duration;
+
+/// What an answer counts in the mean.
+const NEW: f64 = 0.1;
+
+/// A server thinks that has answered no request within so many round trips. Where only some took longer, a
+/// queue was on their way.
+const THINKS: u32 = 4;
+
+/// Times from a request to the head of its answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Answers {
+    count: u32,
+    mean: Duration,
+    least: Duration,
+}
+
+impl Answers {
+    /// Another one took so long.
+    pub(super) fn add(&mut self, took: Duration) {
+        self.least = if self.count == 0 { took } else { self.least.min(took) };
+        self.count = self.count.saturating_add(1);
+        let new = NEW.max(1.0 / f64::from(self.count));
+        self.mean = self.mean.mul_f64(1.0 - new) + took.mul_f64(new);
+    }
+
+    /// How many there were.
+    pub(super) const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// How long they took on the average, the later ones counting more. Zero before the first.
+    pub(super) const fn mean(&self) -> Duration {
+        self.mean
+    }
+
+    /// Whether the server takes much longer than a path of `rtt`.
+    pub(super) fn are_thought_about(&self, rtt: Duration) -> bool {
+        self.least > rtt * THINKS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn later_answers_count_more_than_early_ones() {
+        let mut answers = Answers::default();
+        assert_eq!(answers.mean(), Duration::ZERO);
+        for _ in 0..10 {
+            answers.add(ms(100));
+        }
+        assert_eq!(answers.mean(), ms(100));
+        answers.add(ms(300));
+        assert_eq!((answers.mean(), answers.count()), (ms(120), 11));
+    }
+
+    #[test]
+    fn a_queue_does_not_think() {
+        let mut answers = Answers::default();
+        assert!(!answers.are_thought_about(ms(1)), "none came");
+        answers.add(ms(500));
+        assert!(answers.are_thought_about(ms(100)));
+        answers.add(ms(120));
+        assert!(!answers.are_thought_about(ms(100)));
+    }
+}
