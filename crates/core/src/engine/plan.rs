@@ -303,12 +303,16 @@ impl Engine {
             && self.few_files_fill_the_path()
     }
 
-    /// Whether a few files at once are more than a path brings while their windows grow.
+    /// Whether a few files at once are more than a path brings while their windows grow, and each is long enough for that
+    /// to last: a lane that waits for the last packet of a short one is missed where there are few.
     fn few_files_fill_the_path(&self) -> bool {
         let counts = SizeClass::ALL.map(|class| self.waiting.count(class));
         let files = counts.iter().map(|count| count.files).sum::<u64>().max(1);
-        let few = self.waiting.bytes().as_f64() / files as f64 * f64::from(FEW_CHANNELS);
-        self.waiting.is_empty() || few >= self.link.estimate().bdp().as_f64() * FILLING_BDPS
+        let mean_size = self.waiting.bytes().0 / files;
+        let few = mean_size as f64 * f64::from(FEW_CHANNELS);
+        let are_long = mean_size >= params::SPLIT_FLOOR.0;
+        self.waiting.is_empty()
+            || are_long && few >= self.link.estimate().bdp().as_f64() * FILLING_BDPS
     }
 
     /// What opening a connection brings: TLS, where it is spoken at all.
