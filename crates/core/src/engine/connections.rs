@@ -37,6 +37,17 @@ impl Default for Room {
     }
 }
 
+impl OriginState {
+    /// One stream more. Where none share a connection each has one, as far as there may be more.
+    pub(super) fn add_stream(&mut self) {
+        self.streams += 1;
+        if !self.multiplexes {
+            let most = self.told.map_or(u32::MAX, |(limit, ..)| limit);
+            self.opened = self.opened.max(self.streams.min(most));
+        }
+    }
+}
+
 impl Engine {
     /// A host was reached: how long the path is is known.
     pub(super) fn on_reached(&mut self, now: Timestamp, rtt: Duration) {

@@ -313,7 +313,7 @@ impl Engine {
             },
         );
         self.watch_ends(now);
-        self.origin(origin).streams += 1;
+        self.origin(origin).add_stream();
         self.note_streams(file);
         self.totals.requests += 1;
         self.actions.push(Action::Fetch(fetch));

@@ -126,7 +126,7 @@ struct OriginState {
     failed_at: Option<Timestamp>,
     /// When anything came last.
     came_at: Timestamp,
-    /// Most connections that it was asked to have open.
+    /// Most connections that it was asked to have open, or that had requests.
     opened: u32,
     /// The same, before it was tried whether more of them pay.
     opened_early: u32,

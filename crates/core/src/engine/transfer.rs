@@ -164,7 +164,7 @@ impl Engine {
         // By sending it on.
         self.origin(from).ever_answered = true;
         self.origin(from).streams = self.origin(from).streams.saturating_sub(1);
-        self.origin(to).streams += 1;
+        self.origin(to).add_stream();
         if let Some(known) = self.streams.get_mut(&stream) {
             known.origin = to;
         }
