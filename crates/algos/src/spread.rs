@@ -15,6 +15,8 @@ const NEARLY_TWICE: f64 = 1.6;
 const TELLING: u32 = 3;
 /// A handshake that takes so many times what a change takes to show has queued, or there is none.
 const PATIENCE: u32 = 10;
+/// So many times as long as a change takes to show it takes new connections.
+const TRIAL_SETTLES: u32 = 2;
 /// A path that was full stays so for a while; after each such finding for longer.
 const REST: Duration = Duration::from_secs(5);
 
@@ -199,7 +201,8 @@ impl Spread {
 
     fn double(&mut self, now: Timestamp, before: BitRate) {
         self.times = self.times.saturating_mul(2);
-        self.phase = Phase::Trying { before, from: now + self.settle };
+        // A handshake of its own comes before the first byte of each, and slow start after it.
+        self.phase = Phase::Trying { before, from: now + self.settle * TRIAL_SETTLES };
         self.goodput = Mean::default();
     }
 

@@ -129,7 +129,8 @@ impl Engine {
         let no_more_files = self.waiting.is_empty() || self.has_most_files();
         let spare = if no_more_files { self.spare_streams(decision) } else { 0 };
         if std::mem::take(&mut self.has_shrunk) && no_more_files {
-            self.end_streams_beyond(self.planned_streams(decision).saturating_add(spare));
+            let planned = self.planned_streams(decision).saturating_add(spare);
+            self.end_streams_beyond(planned.min(self.most_streams()));
         }
         if spare == 0 && allocations.iter().all(|a| a.parameters.parallelism <= 1) {
             return;

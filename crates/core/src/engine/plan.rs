@@ -15,7 +15,7 @@ use pelton_algos::units::{BitRate, Bytes};
 use super::event::Action;
 use super::lanes::Lanes;
 use super::rates::connections_within;
-use super::{Engine, FileId};
+use super::{Engine, FileId, OriginState};
 use crate::connection::Scheme;
 
 /// A link estimate that moved by less than this does not call for another decision.
@@ -145,14 +145,17 @@ impl Engine {
         }
         let lanes = self.lanes_in_all();
         // Without files that wait, what grows is range streams.
-        let in_use = if self.waiting.is_empty() { self.streams.len() as u32 } else { lanes };
+        let (in_use, most) = match self.waiting.is_empty() {
+            true => (self.streams.len() as u32, self.most_streams()),
+            false => (lanes, self.most_lanes()),
+        };
         let planned = (lanes / self.growth.factor()).max(1);
-        let files: u32 = self.origins.iter().map(super::OriginState::files_in_transfer).sum();
+        let files: u32 = self.origins.iter().map(OriginState::files_in_transfer).sum();
         Some(LaneUse {
             rate: self.goodput,
             all_busy: self.has_work_for_more(),
             times_used: files / planned,
-            may_double: in_use.saturating_mul(3) / 2 <= self.most_lanes(),
+            may_double: in_use.saturating_mul(3) / 2 <= most,
             is_filling: self.link.is_filling(),
             settle: (self.link.estimate().rtt * 3).max(SETTLE),
         })
@@ -347,6 +350,16 @@ impl Engine {
             _ => limits.max_connections.saturating_mul(pipelined).min(self.room.pipelined),
         };
         lanes.min(limits.max_files)
+    }
+
+    /// Range streams that growth may reach: those that share connections would wait for each other.
+    pub(super) fn most_streams(&self) -> u32 {
+        let of_origin = |origin: &OriginState| match origin.multiplexes {
+            true => origin.budget.capacity().min(self.room.shared),
+            false => origin.budget.capacity(),
+        };
+        let streams = self.origins.iter().map(of_origin).fold(0, u32::saturating_add);
+        streams.min(self.most_lanes())
     }
 
     /// How many times the planned lanes and streams are used.
