@@ -174,8 +174,11 @@ pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) 
     let flights = link.bdp().div_ceil(FIRST_FLIGHT);
     let useful = bytes.0.div_ceil(FIRST_FLIGHT.0 * FLIGHTS_AHEAD);
     let connections = u32::try_from(flights.min(useful)).unwrap_or(u32::MAX);
-    // Half as many again as where each has a connection: they wait for their turn as well.
-    let requests = for_short_files(link, mean_size).saturating_mul(3) / 2;
+    // More than where each has a connection: they wait for their turn as well. What is known is the pace of the first
+    // answers: where those were less than half of what it says that the path holds, it may hold more.
+    let first = Bytes(mean_size.min(FIRST_FLIGHT).0.saturating_mul(DEFAULT_CHANNELS.into()));
+    let quarters = if first.0 * 2 >= link.bdp().0 { 5 } else { 6 };
+    let requests = for_short_files(link, mean_size).saturating_mul(quarters) / 4;
     Sharing { connections: connections.max(DEFAULT_CHANNELS), requests }
 }
 
@@ -287,8 +290,8 @@ mod tests {
         assert_eq!(on(100.0, many).connections, 173);
         assert_eq!(on(100.0, Bytes(1_400_000)).connections, 25);
         assert_eq!(on(1.0, many).connections, DEFAULT_CHANNELS);
-        // 2.5 MB in files of 1 KiB, three times.
-        assert_eq!(on(100.0, many).requests, 7_324);
+        // 2.5 MB in files of 1 KiB, three times, and 25 kB two and a half times.
+        assert_eq!((on(100.0, many).requests, on(1.0, many).requests), (7_324, 61));
         let unknown = for_sharing(None, Bytes::kib(1), many);
         assert_eq!(unknown, Sharing { connections: 16, requests: 64 });
     }
