@@ -256,11 +256,11 @@ mod tests {
         let mut spread = probing();
         assert!(spread.on_handshake(at(1_500), RTT));
         assert_eq!((spread.times(), spread.probes(), spread.is_busy()), (2, false, true));
-        assert_eq!(until_change(&mut spread, 1_600, 19.0), Some(2_200), "those of 1.8 s on count");
+        assert_eq!(until_change(&mut spread, 1_600, 19.0), Some(2_600), "those of 2.1 s on count");
         assert_eq!(spread.times(), 4, "nearly twice as much: the path is not full");
-        assert_eq!(until_change(&mut spread, 2_300, 25.0), Some(2_900));
+        assert_eq!(until_change(&mut spread, 2_700, 25.0), Some(3_700));
         assert_eq!((spread.times(), spread.is_busy()), (4, false), "it paid, and that is all");
-        assert_eq!(until_change(&mut spread, 3_000, 25.0), Some(3_000));
+        assert_eq!(until_change(&mut spread, 3_800, 25.0), Some(3_800));
         assert!(spread.probes() && !spread.has_found());
     }
 
@@ -300,7 +300,7 @@ mod tests {
     fn what_does_not_pay_is_taken_back() {
         let mut spread = probing();
         assert!(spread.on_handshake(at(1_500), RTT));
-        assert_eq!(until_change(&mut spread, 1_600, 11.5), Some(2_200));
+        assert_eq!(until_change(&mut spread, 1_600, 11.5), Some(2_600));
         assert_eq!((spread.times(), spread.has_found()), (1, true));
     }
 
