@@ -273,12 +273,12 @@ impl Engine {
         // best heard beside the whole.
         let may_begin = !anew && existing.is_none() && !wants_digest;
         let may_be_split = self.config.limits.max_streams_per_file != Some(1);
-        let splits = self.splits();
-        let is_long = || parts::suit(expected, splits.of_each(), self.answers.mean());
+        let rate = || self.splits().of_each();
+        let is_long = || parts::suit(expected, rate(), self.answers.mean());
         let begins = || may_begin && may_be_split && state.may_give_parts() && is_long();
         let in_parts = !state.multiplexes && (!whole || begins());
-        let (rtt, answer) = (self.link.estimate().rtt, self.answers.mean());
-        let parts = in_parts.then(|| Outset { rtt, answer, rate: splits.of_each() });
+        let (path, answer) = (self.link.estimate(), self.answers.mean());
+        let parts = in_parts.then(|| Outset { rtt: path.rtt, answer, rate: rate() });
         let fetch = Fetch {
             stream,
             file,
@@ -296,8 +296,7 @@ impl Engine {
         self.files[file.index()].dirty = true;
         self.note_activity(now);
         self.stall_check.get_or_insert(now + self.config.stall_timeout);
-        let interval = look_interval(self.link.estimate().rtt);
-        self.next_look.get_or_insert(now + interval);
+        self.next_look.get_or_insert(now + look_interval(path.rtt));
         self.streams.insert(
             stream,
             Stream {
