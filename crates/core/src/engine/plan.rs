@@ -145,9 +145,10 @@ impl Engine {
         }
         let lanes = self.lanes_in_all();
         // Without files that wait, what grows is range streams.
-        let (in_use, most) = match self.waiting.is_empty() {
-            true => (self.streams.len() as u32, self.most_streams()),
-            false => (lanes, self.most_lanes()),
+        let (in_use, most) = if self.waiting.is_empty() {
+            (self.streams.len() as u32, self.most_streams())
+        } else {
+            (lanes, self.most_lanes())
         };
         let planned = (lanes / self.growth.factor()).max(1);
         let files: u32 = self.origins.iter().map(OriginState::files_in_transfer).sum();
@@ -354,9 +355,9 @@ impl Engine {
 
     /// Range streams that growth may reach: those that share connections would wait for each other.
     pub(super) fn most_streams(&self) -> u32 {
-        let of_origin = |origin: &OriginState| match origin.multiplexes {
-            true => origin.budget.capacity().min(self.room.shared),
-            false => origin.budget.capacity(),
+        let of_origin = |origin: &OriginState| {
+            let room = if origin.multiplexes { self.room.shared } else { u32::MAX };
+            origin.budget.capacity().min(room)
         };
         let streams = self.origins.iter().map(of_origin).fold(0, u32::saturating_add);
         streams.min(self.most_lanes())
