@@ -8,6 +8,8 @@ const NEW: f64 = 0.1;
 /// A server thinks that has answered no request within so many round trips. Where only some took longer, a
 /// queue was on their way.
 const THINKS: u32 = 4;
+/// Processes wait so long for their turn.
+const LEAST_THOUGHT: Duration = Duration::from_millis(20);
 
 /// Times from a request to the head of its answer.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,7 +40,7 @@ impl Answers {
 
     /// Whether the server takes much longer than a path of `rtt`.
     pub(super) fn are_thought_about(&self, rtt: Duration) -> bool {
-        self.least > rtt * THINKS
+        self.least > (rtt * THINKS).max(LEAST_THOUGHT)
     }
 }
 
@@ -69,6 +71,8 @@ mod tests {
         answers.add(ms(500));
         assert!(answers.are_thought_about(ms(100)));
         answers.add(ms(120));
-        assert!(!answers.are_thought_about(ms(100)));
+        assert!(!answers.are_thought_about(ms(100)) && answers.are_thought_about(ms(20)));
+        answers.add(ms(15));
+        assert!(!answers.are_thought_about(ms(1)), "next door");
     }
 }
