@@ -25,6 +25,7 @@
 //! | [`growth`] | how far lanes grow beyond the formulas |
 //! | [`credit`] | how far ahead a server may send over HTTP/2 |
 
+pub mod answers;
 pub mod cluster;
 pub mod connections;
 pub mod credit;

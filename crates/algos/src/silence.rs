@@ -19,7 +19,7 @@ const ANSWERS: u32 = 2;
 /// A whole answer was lost after so many times what others took. A server may need longer for one file.
 const LOST_ANSWERS: u32 = 8;
 /// Processes wait so long for their turn.
-const LEAST: Duration = Duration::from_millis(20);
+pub(crate) const PROCESS_TURN: Duration = Duration::from_millis(20);
 /// Where a sender's time-out is more than twice as far away, a connection that has yet to be opened is sooner.
 const MUCH_SOONER: Duration = Duration::from_millis(100);
 
@@ -52,7 +52,7 @@ pub struct Patience {
 impl Patience {
     /// Over a path of this round-trip time, where answers begin after `answer_time` on the average.
     pub fn new(rtt: Duration, answer_time: Duration) -> Self {
-        let least = rtt.saturating_mul(RTTS).max(LEAST);
+        let least = rtt.saturating_mul(RTTS).max(PROCESS_TURN);
         let answers = |times| answer_time.saturating_mul(times).max(least);
         Self { within: answers(ANSWERS), before: answers(LOST_ANSWERS) }
     }

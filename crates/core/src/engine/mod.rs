@@ -4,7 +4,6 @@
 //! policy, the ranges of every file, the budgets of every origin and all retries, so cancelling,
 //! retrying, resuming and re-tuning are plain synchronous calls in tests and in the simulator.
 
-mod answers;
 mod config;
 mod connections;
 mod control;
@@ -33,6 +32,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pelton_algos::answers::Answers;
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::crowding::Crowding;
 use pelton_algos::energy::{ConstantPower, EnergyModel};
@@ -48,7 +48,6 @@ use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
-use answers::Answers;
 pub use config::{EngineConfig, Totals, UserLimits};
 use connections::Room;
 use control::cancelled;

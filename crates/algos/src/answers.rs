@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
+use crate::silence::PROCESS_TURN;
+
 /// What an answer counts in the mean.
 const NEW: f64 = 0.1;
 
 /// A server thinks that has answered no request within so many round trips. Where only some took longer, a
 /// queue was on their way.
 const THINKS: u32 = 4;
-/// Processes wait so long for their turn.
-const LEAST_THOUGHT: Duration = Duration::from_millis(20);
 
 /// Times from a request to the head of its answer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Answers {
+pub struct Answers {
     count: u32,
     mean: Duration,
     least: Duration,
@@ -21,7 +21,7 @@ pub(super) struct Answers {
 
 impl Answers {
     /// Another one took so long.
-    pub(super) fn add(&mut self, took: Duration) {
+    pub fn add(&mut self, took: Duration) {
         self.least = if self.count == 0 { took } else { self.least.min(took) };
         self.count = self.count.saturating_add(1);
         let new = NEW.max(1.0 / f64::from(self.count));
@@ -29,18 +29,18 @@ impl Answers {
     }
 
     /// How many there were.
-    pub(super) const fn count(&self) -> u32 {
+    pub const fn count(&self) -> u32 {
         self.count
     }
 
     /// How long they took on the average, the later ones counting more. Zero before the first.
-    pub(super) const fn mean(&self) -> Duration {
+    pub const fn mean(&self) -> Duration {
         self.mean
     }
 
     /// Whether the server takes much longer than a path of `rtt`.
-    pub(super) fn are_thought_about(&self, rtt: Duration) -> bool {
-        self.least > (rtt * THINKS).max(LEAST_THOUGHT)
+    pub fn are_thought_about(&self, rtt: Duration) -> bool {
+        self.least > (rtt * THINKS).max(PROCESS_TURN)
     }
 }
 
