@@ -11,6 +11,14 @@ const NEW: f64 = 0.1;
 /// queue was on their way.
 const THINKS: u32 = 4;
 
+/// A server that has not answered its first request by then thinks about it: less is not worth a further one.
+const LONG_THOUGHT: Duration = Duration::from_millis(100);
+
+/// After how long without any answer over a path of `rtt` a server is taken for one that thinks.
+pub fn thinks_after(rtt: Duration) -> Duration {
+    rtt.saturating_mul(THINKS).max(LONG_THOUGHT)
+}
+
 /// Times from a request to the head of its answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Answers {
@@ -36,6 +44,11 @@ impl Answers {
     /// How long they took on the average, the later ones counting more. Zero before the first.
     pub const fn mean(&self) -> Duration {
         self.mean
+    }
+
+    /// How long the shortest took. Zero before the first.
+    pub const fn least(&self) -> Duration {
+        self.least
     }
 
     /// Whether the server takes much longer than a path of `rtt`.

@@ -198,6 +198,25 @@ impl OriginBudget {
         true
     }
 
+    /// A connection broke within an answer: fewer are less of a burden, but nothing says that there were too many.
+    /// Otherwise as [`on_overload`](Self::on_overload).
+    pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
+        let too_many = self.too_many;
+        let is_news = self.on_overload(now, began, in_use, None);
+        self.too_many = too_many;
+        is_news
+    }
+
+    /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
+    /// together with that fails together. Returns whether the budget was cut.
+    pub fn on_unserved(&mut self, now: Timestamp, served: u32) -> bool {
+        let is_cut = self.on_crowd(now, served);
+        if is_cut {
+            self.overloaded_at = Some(now);
+        }
+        is_cut
+    }
+
     /// No connection before `until`: the server asked for that, or can't be reached.
     pub fn leave_alone(&mut self, until: Timestamp) {
         self.blocked_until = Some(self.blocked_until.map_or(until, |before| before.max(until)));
@@ -301,6 +320,26 @@ mod tests {
         assert!(!budget.on_crowd(at(10), 6), "there are fewer already");
         assert!(!budget.on_success(at(3000)) && budget.capacity() == 4);
         assert!(budget.on_success(at(60_000)) && budget.capacity() == 5);
+    }
+
+    #[test]
+    fn what_breaks_within_an_answer_is_soon_forgotten() {
+        let mut budget = OriginBudget::new(2);
+        assert!(budget.on_break(at(1000), at(0), 2));
+        assert_eq!(budget.capacity(), 1);
+        assert!(!budget.on_success(at(2900)) && budget.on_success(at(3000)));
+        assert_eq!(budget.capacity(), 2);
+    }
+
+    #[test]
+    fn as_many_connections_as_are_served_are_left() {
+        let mut budget = OriginBudget::new(64);
+        assert!(budget.on_unserved(at(1000), 3));
+        assert!(!budget.on_overload(at(1100), at(900), 13, None), "what has waited beside them");
+        assert_eq!((budget.capacity(), budget.too_many), (3, Some(4)));
+        assert!(!budget.on_unserved(at(1200), 3));
+        assert!(budget.on_overload(at(1300), at(1200), 3, None), "now it serves fewer");
+        assert_eq!(budget.capacity(), 1);
     }
 
     #[test]

@@ -24,6 +24,13 @@ impl LinkEstimate {
         self.bandwidth * self.rtt
     }
 
+    /// The same link where each round trip takes `time`, and a stream brings as much in that as before.
+    #[must_use]
+    pub fn stretched_to(self, time: Duration) -> Self {
+        let times = time.as_secs_f64() / self.rtt.as_secs_f64().max(f64::MIN_POSITIVE);
+        Self { rtt: time, stream_window: self.stream_window.scale(times), ..self }
+    }
+
     /// Whether bandwidth or RTT differ from `other` by more than `factor` either way.
     pub fn differs_from(&self, other: &Self, factor: f64) -> bool {
         self.differs_in_bandwidth(other, factor)
@@ -521,6 +528,18 @@ mod tests {
         estimator.on_pace(BitRate::from_mbps(50.0));
         assert!(estimator.keeps_first_pace(BitRate::from_mbps(36.0)));
         assert!(!estimator.keeps_first_pace(BitRate::from_mbps(34.0)));
+    }
+
+    #[test]
+    fn a_stretched_link_holds_more_and_needs_as_many_streams() {
+        let link = LinkEstimator::new(LinkConfig::default()).estimate();
+        let long = link.stretched_to(link.rtt * 10);
+        assert_eq!(
+            (long.bandwidth, long.bdp()),
+            (link.bandwidth, link.bandwidth * (link.rtt * 10))
+        );
+        let streams = |link: LinkEstimate| link.bdp().div_ceil(link.stream_window);
+        assert_eq!(streams(long), streams(link));
     }
 
     proptest! {

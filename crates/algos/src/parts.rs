@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::answers::thinks_after;
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
 
@@ -119,6 +120,12 @@ impl Parts {
         if self.asked >= end || self.asked.saturating_sub(position) > lead.0 {
             return None;
         }
+        // Nobody knows how fast it comes, but that each further request would wait for long.
+        let thinks = self.answer >= thinks_after(self.outset.rtt);
+        if thinks && self.rate == BitRate::ZERO && end < u64::MAX {
+            self.asked = end;
+            return Some(end);
+        }
         let part = (rate * lasts(self.answer)).max(LEAST_PART);
         let part = part.min(Bytes((end - self.asked) / LEFT_PARTS).max(Bytes(lead.0 * 2)));
         let next = self.asked.saturating_add(part.0);
@@ -175,18 +182,21 @@ mod tests {
 
     #[test]
     fn a_server_that_thinks_is_asked_for_much_at_once() {
-        let first = |rate, answer| {
+        let first_of = |end, rate, answer| {
             let rtt = Duration::from_millis(1);
             let (answer, rate) = (Duration::from_millis(answer), BitRate::from_mbps(rate));
-            Parts::starting(0, Outset { rtt, answer, rate }).next(0, 300_000)
+            Parts::starting(0, Outset { rtt, answer, rate }).next(0, end)
         };
+        let first = |rate, answer| first_of(300_000, rate, answer);
         assert_eq!(
             first(2.0, 1_000),
             Some(300_000),
             "it would come in little more than an answer's time"
         );
         assert_eq!(first(2.0, 30), Some(128 * 1024));
-        assert_eq!(first(0.0, 1_000), Some(128 * 1024), "nothing is known");
+        assert_eq!(first(0.0, 30), Some(128 * 1024), "nothing is known");
+        assert_eq!(first(0.0, 1_000), Some(300_000), "but that each request takes long");
+        assert_eq!(first_of(u64::MAX, 0.0, 1_000), Some(256 * 1024), "perhaps there is no more");
     }
 
     #[test]

@@ -7,12 +7,14 @@ mod status;
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::pin::pin;
 use std::rc::Rc;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use pelton_algos::parts::Parts;
 use pelton_algos::ranges::ByteRange;
 use pelton_algos::time::Timestamp;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use url::Url;
 
@@ -66,14 +68,15 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     let start = fetch.range.as_ref().map_or(0, |range| range.start);
     let outset = fetch.parts.filter(|_| context.http.may_ask_early(&fetch.url));
     let mut parts = outset.map(|outset| Parts::starting(start, outset));
-    let (mut response, mut asked) = first_answer(context, &fetch, &mut parts).await?;
-    let (mut is_first, mut is_early, mut is_continued) = (true, false, false);
+    let First { mut response, mut asked, mut rest } =
+        first_answer(context, &fetch, &mut parts).await?;
+    let (mut is_first, mut is_early, mut is_beside, mut is_continued) = (true, false, false, false);
     let began = Instant::now();
     loop {
         context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
         (context.served_by)(response.connection, response.protocol);
         let judged = judge(&fetch, asked.as_ref(), &response);
-        if is_early {
+        if is_early && !is_beside {
             context.http.note_early(&response, matches!(judged, Ok(Verdict::Keep(..))));
         }
         let mut position = asked.as_ref().map_or(0, |range| range.start);
@@ -83,6 +86,12 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
                 if std::mem::take(&mut is_first) {
                     if let Some(parts) = &mut parts {
                         parts.on_answer(head.response_time);
+                        let size = head.total.filter(|size| *size > parts.asked());
+                        next = rest.take().zip(size).map(|(further, size)| {
+                            let range = parts.asked()..size;
+                            parts.begin_again(size);
+                            (further, range)
+                        });
                         if fetch.range.is_none() {
                             let fetch = fetch.to_mut();
                             fetch.url.clone_from(&head.url);
@@ -102,7 +111,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
                 let fetch = &*fetch;
                 let mut body = Incoming { context, fetch, began, position, body_ends, parts, next };
                 let is_over = body.read(&mut response).await;
-                if is_over.is_err() && body.next.is_some() {
+                if is_over.is_err() && body.next.as_ref().is_some_and(|(it, _)| it.is_behind()) {
                     // Some servers end a connection over which more comes than they have answered.
                     context.http.note_early(&response, false);
                 }
@@ -118,7 +127,9 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         }
         is_early = false;
         if let Some((further, range)) = next {
+            is_beside = !further.is_behind();
             if let Some(answer) = further.answer(&response).await {
+                context.over.set(Some(answer.connection));
                 (response, asked, is_early) = (answer, Some(range), true);
                 continue;
             }
@@ -150,25 +161,67 @@ fn first_part(range: ByteRange, parts: Option<&mut Parts>) -> ByteRange {
     range.start..end.unwrap_or(range.end)
 }
 
-/// The first answer, and the range that it is one to. A whole file that can't be joined of parts is asked for in
-/// one piece.
+/// The first answer to what was asked for.
+struct First {
+    response: GetResponse,
+    /// The range that it is one to.
+    asked: Option<ByteRange>,
+    /// What follows it was asked for over another connection.
+    rest: Option<Further>,
+}
+
+/// A whole file that can't be joined of parts is asked for in one piece.
 async fn first_answer(
     context: &Context,
     fetch: &Fetch,
     parts: &mut Option<Parts>,
-) -> Result<(GetResponse, Option<ByteRange>)> {
+) -> Result<First> {
     let known = fetch.range.clone().or_else(|| parts.is_some().then_some(0..u64::MAX));
     let asked = known.map(|range| first_part(range, parts.as_mut()));
-    let response = ask(context, fetch, asked.as_ref()).await?;
-    if fetch.range.is_some() || parts.is_none() || is_part(fetch, asked.as_ref(), &response) {
-        return Ok((response, asked));
+    let begins = fetch.range.is_none() && parts.is_some();
+    let (response, rest) = match asked.as_ref().filter(|_| begins) {
+        Some(asked) => ask_with_rest(context, fetch, asked).await?,
+        None => (ask(context, fetch, asked.as_ref()).await?, None),
+    };
+    if !begins || is_part(fetch, asked.as_ref(), &response) {
+        return Ok(First { response, asked, rest });
     }
     *parts = None;
     if response.status == StatusCode::OK {
-        return Ok((response, None));
+        return Ok(First { response, asked: None, rest: None });
     }
-    drop(response);
-    Ok((ask(context, fetch, None).await?, None))
+    drop((response, rest));
+    Ok(First { response: ask(context, fetch, None).await?, asked: None, rest: None })
+}
+
+/// Asks for the first part of a file, and where that takes the server long for everything behind it as well: it
+/// thinks about both at the same time.
+async fn ask_with_rest(
+    context: &Context,
+    fetch: &Fetch,
+    asked: &ByteRange,
+) -> Result<(GetResponse, Option<Further>)> {
+    let is_asked = Notify::new();
+    let over = |connection| {
+        context.over.set(Some(connection));
+        is_asked.notify_one();
+    };
+    let first = request(context, fetch, Some(asked));
+    let mut first = pin!(context.http.get_over(&first, &over));
+    let mut rest = request(context, fetch, None);
+    rest.range = Some((asked.end, None));
+    let rest = async {
+        is_asked.notified().await;
+        context.http.get_beside(&rest).await
+    };
+    tokio::select! {
+        biased;
+        answer = &mut first => Ok((answer?, None)),
+        further = rest => {
+            (context.tell)(Event::Asked { stream: fetch.stream, end: u64::MAX });
+            Ok((first.await?, Some(further)))
+        }
+    }
 }
 
 /// Whether `answer` is a part of a file to which others can be joined, all of it, or an error that has nothing

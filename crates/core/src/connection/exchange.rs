@@ -85,13 +85,8 @@ pub(super) async fn exchange(
         let error = match answer {
             Ok((head, body)) => {
                 let (took, origin) = (began.elapsed(), set.origin().clone());
-                set.note_answer(took);
-                // Another connection may be served by another server.
-                if ErrorKind::of_status(head.status()).is_overload() {
-                    set.refuses(lease.id());
-                } else {
-                    lease.note_answer();
-                }
+                let is_served = !ErrorKind::of_status(head.status()).is_overload();
+                set.note_answer(&lease, took, is_served);
                 let facts = Facts::of(head.status(), head.headers());
                 if may_follow && lease.protocol() == Protocol::Http11 && !lease.is_behind {
                     set.note_first(&facts);
@@ -128,7 +123,8 @@ pub(super) async fn exchange(
             set.note_unanswered(!failure::had_no_turn(&error));
         } else if is_repeated || !(lease.reused || is_unprocessed) {
             let error = failure::no_response(&asked.url, error, choice);
-            let is_first = set.origin().scheme == Scheme::Http && set.answer_time.get().is_none();
+            set.note_turned_away(&lease);
+            let is_first = set.origin().scheme == Scheme::Http && set.answered.is_nothing();
             return Err(if is_first { failure::perhaps_tls(error) } else { error });
         } else {
             is_repeated = true;

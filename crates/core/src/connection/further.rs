@@ -1,19 +1,22 @@
-//! The next part of a range, asked for over the connection that brings the part before it (HTTP/1.1).
+//! The next part of a range, asked for before the part before it has come (HTTP/1.1): over the same connection,
+//! or beside it where the server thinks.
 
 use std::cell::Cell;
+use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::future::LocalBoxFuture;
-use http::Method;
-use tokio::time::{Instant, timeout};
+use futures_util::future::{FutureExt, LocalBoxFuture};
+use http::{Method, Request};
+use pelton_algos::answers::thinks_after;
+use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
 use super::client::{GetRequest, Http};
 use super::credentials;
 use super::exchange::{Asked, message};
 use super::open::Sent;
-use super::origin::Origin;
+use super::origin::{Origin, without_userinfo};
 use super::pool::{Lease, OriginSet};
 use super::response::GetResponse;
 use super::telemetry::Protocol;
@@ -42,8 +45,10 @@ impl Missed {
     }
 }
 
-/// A request that was sent behind another for the same file, and waits for its turn.
+/// A request for more of the same file than another one, which was not answered yet when it was sent.
 pub(crate) struct Further {
+    /// It waits for its turn.
+    is_behind: bool,
     answer: LocalBoxFuture<'static, Sent>,
     lease: Lease,
     set: Rc<OriginSet>,
@@ -86,24 +91,63 @@ impl Http {
         if !set.may_be_asked_early() {
             return Ok(None);
         }
-        let (url, origin) = (&before.final_url, &before.origin);
-        let headers = credentials::headers(self.config(), request, url, origin)?;
-        let (url, expected) = (url.clone(), request.expected);
-        let asked = Asked { method: &Method::GET, url, headers: &headers, expected };
-        let message = message(&set, &asked, &Method::GET, Protocol::Http11)?;
+        let message = self.message(&set, request, &before.final_url)?;
         let Some((lease, answer)) = lease.send_behind(message) else { return Ok(None) };
         let patience = NEXT_ANSWER.max(before.response_time * THINKS);
-        Ok(Some(Further { answer, lease, set, patience }))
+        Ok(Some(Further { is_behind: true, answer, lease, set, patience }))
+    }
+
+    /// Waits until a server that has answered nothing at all has thought about what it was asked for so long that it
+    /// is of use to ask for more beside it, and sends `request` over a connection of its own. Never ready where
+    /// that is of no use, or cannot be done.
+    pub(crate) async fn get_beside(&self, request: &GetRequest) -> Further {
+        let Ok(origin) = Origin::of(&request.url) else { return pending().await };
+        let set = self.set(&origin);
+        let Some(rtt) = set.rtt.get() else { return pending().await };
+        sleep(thinks_after(rtt)).await;
+        if !set.answered.is_nothing() || !set.may_be_asked_early() || !set.has_room() {
+            return pending().await;
+        }
+        let mut url = without_userinfo(&request.url);
+        url.set_fragment(None);
+        let (Ok(message), Ok(lease)) =
+            (self.message(&set, request, &url), set.acquire(false, request.expected).await)
+        else {
+            return pending().await;
+        };
+        let mut answer = lease.send(message);
+        // It goes out now, and is waited for later.
+        if answer.as_mut().now_or_never().is_some() {
+            return pending().await;
+        }
+        Further { is_behind: false, answer, lease, set, patience: NEXT_ANSWER }
+    }
+
+    /// `request`, which is for `url`, as HTTP/1.1 has it.
+    fn message(&self, set: &OriginSet, request: &GetRequest, url: &Url) -> Result<Request<()>> {
+        let headers = credentials::headers(self.config(), request, url, set.origin())?;
+        let (url, expected) = (url.clone(), request.expected);
+        let asked = Asked { method: &Method::GET, url, headers: &headers, expected };
+        message(set, &asked, &Method::GET, Protocol::Http11)
     }
 }
 
 impl Further {
+    /// Whether it was sent over the connection of the one before.
+    pub(crate) const fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
     /// The answer, once that to `before` was read. `None` where none comes: then the connection is closed.
     pub(crate) async fn answer(self, before: &GetResponse) -> Option<GetResponse> {
         let began = Instant::now();
-        let answer = timeout(self.patience, self.answer).await;
+        // Beside the other one it has waited as long already.
+        let patience = self.patience.max(before.response_time);
+        let answer = timeout(patience, self.answer).await;
         let Some((head, body)) = answer.ok().and_then(std::result::Result::ok) else {
-            self.set.missed.note(false);
+            if self.is_behind {
+                self.set.missed.note(false);
+            }
             return None;
         };
         Some(before.followed_by(head, body, self.lease, began.elapsed()))

@@ -29,6 +29,7 @@ use crate::{Error, ErrorKind, Result};
 use batch::Batch;
 use connection::Connection;
 pub(super) use connection::Lease;
+use elsewhere::Answered;
 use order::{Facts, Order};
 use state::State;
 
@@ -60,8 +61,9 @@ pub(super) struct OriginSet {
     route: Route,
     opener: Rc<Opener>,
     limit: Cell<usize>,
-    /// What its answers take, the later ones counting more. `None` before the first.
-    pub(super) answer_time: Cell<Option<Duration>>,
+    pub(super) answered: Answered,
+    /// The least round-trip time that opening a connection has shown.
+    pub(super) rtt: Cell<Option<Duration>>,
     /// A connection may idle that nobody waits for.
     freed: Notify,
     /// The origin does not take over HTTP/2 what it is asked for.
@@ -76,15 +78,16 @@ impl OriginSet {
     pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
         let route = opener.route(&origin);
         let state = RefCell::default();
-        let (limit, answer_time, wants_http1) =
-            (Cell::new(limit), Cell::default(), Cell::default());
+        let (limit, answered, wants_http1) =
+            (Cell::new(limit), Answered::default(), Cell::default());
         let (order, missed, freed) = (Order::default(), Missed::default(), Notify::new());
         let set = Rc::new(Self {
             origin,
             route,
             opener,
             limit,
-            answer_time,
+            answered,
+            rtt: Cell::default(),
             freed,
             wants_http1,
             order,
@@ -237,6 +240,14 @@ impl OriginSet {
         self.retain(|connection| connection.protocol == Protocol::Http11);
     }
 
+    /// Whether one more request is served, or a connection opened for it, without any other's waiting for that.
+    pub(super) fn has_room(&self) -> bool {
+        let state = self.state.borrow();
+        let idles = |it: &&Rc<Connection>| it.outstanding.get() == 0 && it.takes_another(1, 0);
+        let idle = state.connections.iter().filter(idles).count();
+        state.waiters.len() < idle + state.opening + state.may_open_more(self.limit.get())
+    }
+
     pub(super) fn has_connections(&self) -> bool {
         self.state.borrow().existing() > 0
     }
@@ -264,7 +275,7 @@ impl OriginSet {
     /// Room for a further connection, which counts as opening, if there may be one without having more
     /// than `limit`.
     fn begin_opening(&self, limit: usize) -> Option<Room> {
-        let may_open = self.state.borrow().may_open(limit);
+        let may_open = self.state.borrow().may_open_more(limit) > 0;
         let room = may_open.then(|| self.opener.memory().reserve(self)).flatten()?;
         self.state.borrow_mut().opening += 1;
         Some(room)
@@ -311,6 +322,7 @@ impl OriginSet {
     fn adopt(self: &Rc<Self>, established: Established, room: Room) {
         let Established { protocol, sender, capacity, to_come, driver, rtt, handshake } =
             established;
+        self.rtt.set(self.rtt.get().into_iter().chain(rtt).min());
         let telemetry = self.opener.telemetry();
         let id = telemetry.opened();
         let connection = Rc::new(Connection::new(id, protocol, sender, capacity, to_come, room));
@@ -376,10 +388,11 @@ impl OriginSet {
         }
     }
 
-    /// Retires the connections beyond the limit, the least busy ones first.
+    /// Retires the connections beyond the limit: first those that have brought no answer, then the least busy ones.
     fn apply_limit(&self) {
         let mut state = self.state.borrow_mut();
-        state.connections.sort_by_key(|connection| Reverse(connection.outstanding.get()));
+        let worth = |it: &Rc<Connection>| (it.has_answered.get(), it.outstanding.get());
+        state.connections.sort_by_key(|connection| Reverse(worth(connection)));
         for (rank, connection) in state.connections.iter().enumerate() {
             connection.retiring.set(rank >= self.limit.get());
         }

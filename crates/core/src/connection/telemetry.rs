@@ -90,6 +90,13 @@ pub enum ConnectionEvent {
         /// It does.
         does: bool,
     },
+    /// An origin has left a connection without an answer while it answered over others.
+    Unserved {
+        /// The origin.
+        origin: Origin,
+        /// How many connections it served at a time.
+        served: u32,
+    },
     /// A connection could not be opened. Requests fail with it only when no other connection is left.
     OpenFailed {
         /// Where it should have led.

@@ -43,6 +43,9 @@ impl Mailbox {
             ConnectionEvent::Pipelines { origin, does } => {
                 self.put(Event::Pipelines { origin: origin.clone(), does: *does });
             }
+            ConnectionEvent::Unserved { origin, served } => {
+                self.put(Event::Unserved { origin: origin.clone(), served: *served });
+            }
             ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
             ConnectionEvent::Pace(rate) => self.put(Event::Pace(*rate)),
             _ => {}

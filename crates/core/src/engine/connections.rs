@@ -78,7 +78,7 @@ impl Engine {
             return;
         }
         self.room = self.room_for_short_files(clusters).unwrap_or_else(|| {
-            let link = self.link.estimate();
+            let link = self.path_of_requests();
             let seen = self.link.seen_bandwidth().unwrap_or_default();
             let bandwidth = if seen > link.bandwidth { seen } else { link.bandwidth };
             let link = LinkEstimate { bandwidth, ..link };
@@ -106,7 +106,7 @@ impl Engine {
             return None;
         }
         let mean_size = Bytes(if knows_sizes { bytes / files.max(1) } else { u64::MAX });
-        let link = self.link.estimate();
+        let link = self.path_of_requests();
         let seen = self.link.seen_bandwidth();
         let on = |bandwidth| LinkEstimate { bandwidth, ..link };
         let separate = match seen {

@@ -8,6 +8,7 @@ use pelton_algos::time::Timestamp;
 use super::event::{Failure, FileId};
 use super::{Engine, Stream, UserLimits};
 use crate::ErrorKind;
+use crate::connection::Origin;
 
 impl Engine {
     pub(super) fn on_limits(&mut self, limits: UserLimits) {
@@ -37,6 +38,28 @@ impl Engine {
             if beyond && entry.takes_ranges {
                 self.abort(id);
             }
+        }
+    }
+
+    /// `origin` answers over no more than so many connections: what waits for an answer over others is asked for
+    /// over those, one after the other.
+    pub(super) fn on_unserved(&mut self, now: Timestamp, origin: &Origin, served: u32) {
+        let id = self.origin_id(origin);
+        let state = self.origin(id);
+        if !state.budget.on_unserved(now, served) {
+            return;
+        }
+        state.opened = state.opened.min(served);
+        self.redecide = true;
+        if self.origins[id.0 as usize].multiplexes {
+            return;
+        }
+        let excess = self.origins[id.0 as usize].streams.saturating_sub(served);
+        let waits = |stream: &Stream| stream.origin == id && !stream.has_head;
+        let newest: Vec<StreamId> =
+            self.streams.iter().rev().filter(|(_, s)| waits(s)).map(|(id, _)| *id).collect();
+        for stream in newest.into_iter().take(excess as usize) {
+            self.abort(stream);
         }
     }
 

@@ -235,6 +235,13 @@ pub enum Event {
         /// It does.
         does: bool,
     },
+    /// An origin has left a connection without an answer while it answered over others.
+    Unserved {
+        /// The origin.
+        origin: Origin,
+        /// How many connections it served at a time.
+        served: u32,
+    },
     /// A host was reached, and it took one round trip: what is spoken with it is still open.
     Reached(Duration),
     /// A connection is ready for requests.

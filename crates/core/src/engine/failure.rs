@@ -183,7 +183,12 @@ impl Engine {
         let in_use = state.streams + 1;
         // A single stream that stalls says nothing about too many streams.
         let telling = failure.kind == ErrorKind::Overloaded || in_use > 1;
-        if !telling || !state.budget.on_overload(now, stream.began, in_use, asked_for) {
+        let budget = &mut state.budget;
+        let mut is_news = || match failure.kind {
+            ErrorKind::Reset if stream.has_head => budget.on_break(now, stream.began, in_use),
+            _ => budget.on_overload(now, stream.began, in_use, asked_for),
+        };
+        if !telling || !is_news() {
             return;
         }
         state.pipelines = Some(false);

@@ -336,7 +336,7 @@ impl Engine {
             Event::Opened { file, opened } => self.on_opened(now, file, opened),
             Event::Head { stream, head } => self.on_head(now, stream, head),
             Event::Asked { stream, end } => self.on_asked(stream, end),
-            Event::Continued { stream } => self.on_continued(stream),
+            Event::Continued { stream } => self.on_continued(now, stream),
             Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
             Event::Finished { file, result } => self.on_finished(file, result),
@@ -345,6 +345,7 @@ impl Engine {
             Event::Reached(rtt) => self.on_reached(now, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
             Event::Pace(rate) => self.on_pace(now, rate),
+            Event::Unserved { origin, served } => self.on_unserved(now, &origin, served),
             Event::Pipelines { origin, does } => self.on_pipelines(now, &origin, does),
             Event::Energy(total) => self.energy = Some(total),
             Event::Timeout => {

@@ -162,10 +162,20 @@ impl Engine {
         })
     }
 
+    /// The link as requests see it: a server that thinks makes the path as long as its answers take.
+    pub(super) fn path_of_requests(&self) -> LinkEstimate {
+        let link = self.link.estimate();
+        if self.answers.are_thought_about(link.rtt) {
+            link.stretched_to(self.answers.least())
+        } else {
+            link
+        }
+    }
+
     /// The link as plans see it: as fast as the user lets it be. Where few lanes are enough it is as fast as it
     /// was seen to be: streams that have just begun come to more by themselves.
     fn allowed_link(&self) -> LinkEstimate {
-        let link = self.link.estimate();
+        let link = self.path_of_requests();
         let seen = self.link.seen_bandwidth().filter(|_| self.is_thrifty());
         let known = [self.max_rate(), seen].into_iter().flatten().map(BitRate::bps);
         let bandwidth = known.fold(link.bandwidth.bps(), f64::min);
@@ -303,7 +313,7 @@ impl Engine {
         self.policy.is_thrifty()
             && self.sizes.knows_any()
             && !self.link.rests_on_hint()
-            && self.link.estimate().rtt < LONG_PATH
+            && self.path_of_requests().rtt < LONG_PATH
             && self.few_files_fill_the_path()
     }
 

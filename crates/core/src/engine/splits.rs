@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::ranges::{ByteRange, Candidate, InFlight, StreamId};
+use pelton_algos::slow_start::Begun;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
@@ -14,6 +15,9 @@ use super::{Engine, Stream};
 /// A range that takes one stream so many times as long as an answer is worth being split: a connection may have
 /// to be opened for it.
 const WORTHWHILE_ANSWERS: u32 = 3;
+
+/// Where a server thinks about each answer, how fast one comes is known after this part of that time.
+const SAMPLES_OF_ANSWER: u32 = 8;
 
 /// Below this a range is never split by itself: a new connection with TLS costs some 5 kB.
 const LEAST_SPLIT: Bytes = Bytes::kib(64);
@@ -34,6 +38,8 @@ pub(super) struct Splits {
     rtt: Duration,
     /// How long a new stream's first byte is waited for.
     answer: Duration,
+    /// The server takes so long for each answer that it is worth finding out how fast one comes.
+    thinks: bool,
     least: Bytes,
     usual: Bytes,
     /// The user has set the floor.
@@ -65,6 +71,7 @@ impl Engine {
             share,
             rtt: link.rtt,
             answer: link.rtt.max(answer),
+            thinks,
             least: if is_free { LEAST_ON_FREE_PATH } else { LEAST_SPLIT },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
@@ -130,7 +137,16 @@ impl Splits {
         remaining: u64,
         costs_connection: bool,
     ) -> Option<Duration> {
-        let rate = recent.rate_lately(now, self.rtt).unwrap_or(self.of_each);
+        let begun = recent.begun(now, self.rtt);
+        let is_known = |begun: Begun| begun.age >= self.answer / SAMPLES_OF_ANSWER;
+        if self.thinks && !begun.is_some_and(is_known) {
+            return None;
+        }
+        let lately = recent.rate_lately(now, self.rtt);
+        if self.thinks && lately.is_none() {
+            return None;
+        }
+        let rate = lately.unwrap_or(self.of_each);
         let left = Bytes(remaining) / rate;
         if Bytes(remaining / 2) < self.floor(rate) {
             return None;
@@ -138,7 +154,6 @@ impl Splits {
         if !costs_connection || self.is_set {
             return Some(left);
         }
-        let begun = recent.begun(now, self.rtt);
         let grown = begun.and_then(|begun| begun.time_left(Bytes(remaining), self.share));
         let left = grown.map_or(left, |grown| grown.min(left));
         (left >= self.answer * WORTHWHILE_ANSWERS * 2).then_some(left)
@@ -168,6 +183,7 @@ mod tests {
             share: of_each,
             rtt: RTT,
             answer: RTT,
+            thinks: false,
             least: LEAST_SPLIT,
             usual,
             is_set: false,
@@ -202,6 +218,18 @@ mod tests {
         let gain = |remaining| splits().gain(Timestamp::START, &fresh, remaining, false);
         assert_eq!(gain(2_000_000), Some(Duration::from_secs(2)));
         assert_eq!(gain(400_000), None);
+    }
+
+    #[test]
+    fn where_a_server_thinks_a_stream_shows_first_how_fast_it_comes() {
+        let thinking = Splits { answer: RTT * 8, thinks: true, ..splits() };
+        let after = |millis| Timestamp::START + Duration::from_millis(millis);
+        let gain = |now, bytes| thinking.gain(now, &having_brought(bytes), 8_000_000, true);
+        let fresh = Recent::starting(Timestamp::START);
+        assert_eq!(thinking.gain(after(900), &fresh, 8_000_000, true), None, "no answer yet");
+        assert_eq!(gain(after(50), 500_000), None, "it has just begun");
+        assert_eq!(gain(after(1_000), 8_000_000), None, "as much comes within an answer's time");
+        assert_eq!(gain(after(1_000), 500_000), Some(Duration::from_secs(16)));
     }
 
     #[test]

@@ -187,10 +187,11 @@ impl Engine {
         self.redecide |= state.budget.on_success(now);
     }
 
-    pub(super) fn on_continued(&mut self, stream: StreamId) {
-        if let Some(file) = self.file_of(stream) {
-            self.files[file.index()].gave_range = true;
-        }
+    pub(super) fn on_continued(&mut self, now: Timestamp, stream: StreamId) {
+        let rtt = self.link.estimate().rtt;
+        let Some(known) = self.streams.get_mut(&stream) else { return };
+        known.recent.on_continued(now, rtt);
+        self.files[known.file.index()].gave_range = true;
     }
 
     pub(super) fn on_asked(&mut self, stream: StreamId, end: u64) {

@@ -23,6 +23,9 @@ const TELLING: Bytes = Bytes::kib(16);
 /// Over less than this a stream has no rate: bytes come in bursts.
 const LEAST_SAMPLE: Duration = Duration::from_millis(100);
 
+/// Who has waited for so much more than a round trip has waited for its server.
+const LEAST_WAIT: Duration = Duration::from_millis(20);
+
 /// The rate of a stream is that over so many round trips, or up to twice as many: windows are halved and grow
 /// again, and what it did long ago says nothing of when it will be done.
 const SPAN_RTTS: u32 = 4;
@@ -78,6 +81,14 @@ impl Recent {
         }
         if self.watched_from.is_none() {
             self.watched_from = Some(now + look_interval(rtt));
+        }
+    }
+
+    /// The next of several answers comes. Where it had to be waited for, what came before says nothing of how fast.
+    pub(super) fn on_continued(&mut self, now: Timestamp, rtt: Duration) {
+        if now.saturating_since(self.came_at) > rtt + LEAST_WAIT {
+            *self = Self::starting(now);
+            self.on_head(now, rtt);
         }
     }
 

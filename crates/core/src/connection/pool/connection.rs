@@ -33,7 +33,7 @@ pub(super) struct Connection {
     /// A request over it is over.
     pub(super) is_warm: Cell<bool>,
     /// It has brought an answer that is none of an overloaded server.
-    pub(in crate::connection) has_answered: Cell<bool>,
+    pub(super) has_answered: Cell<bool>,
     /// How many requests it was given so far.
     pub(super) served: Cell<u64>,
     /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
@@ -145,11 +145,6 @@ impl Lease {
 
     pub(in crate::connection) fn protocol(&self) -> Protocol {
         self.connection.protocol
-    }
-
-    /// The server has answered over it as it should.
-    pub(in crate::connection) fn note_answer(&self) {
-        self.connection.has_answered.set(true);
     }
 
     /// Bytes that are still to come of the answer.

@@ -3,27 +3,90 @@
 //! A server with few workers takes more connections than it serves: the others wait until one of those that it
 //! serves is closed, however long those idle. Balancers may have a server behind them that refuses all.
 
+use std::cell::Cell;
 use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pelton_algos::connections::overdue;
-use tokio::time::{Instant, sleep_until};
+use pelton_algos::connections::{is_unserved, long_overdue, overdue};
+use tokio::time::{Instant, timeout_at};
 
-use super::super::telemetry::{ConnectionId, Protocol};
+use super::super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
 use super::{Connection, Lease, OriginSet};
 
 /// What a further answer counts in the mean of the times that they take.
 const NEW_ANSWER: u32 = 8;
 
+/// What an origin has answered so far.
+#[derive(Debug, Default)]
+pub(in crate::connection) struct Answered {
+    /// What its answers take, the later ones counting more. `None` before the first.
+    time: Cell<Option<Duration>>,
+    /// Answers over connections that had brought one before.
+    further: Cell<u32>,
+    /// Most connections that were open at a time and had brought one.
+    connections: Cell<u32>,
+}
+
+impl Answered {
+    pub(in crate::connection) const fn is_nothing(&self) -> bool {
+        self.time.get().is_none()
+    }
+
+    fn add(&self, took: Duration, is_first: bool) {
+        let further = self.further.get();
+        let mean = match self.time.get() {
+            None => took,
+            // It may have waited until the server had done with another connection.
+            Some(before) if is_first && further > 0 => before,
+            Some(before) => (before * (NEW_ANSWER - 1) + took) / NEW_ANSWER,
+        };
+        self.time.set(Some(mean));
+        self.further.set(further.saturating_add(u32::from(!is_first)));
+    }
+}
+
 impl OriginSet {
-    /// An answer took so long.
-    pub(in crate::connection) fn note_answer(&self, took: Duration) {
-        let mean = self
-            .answer_time
-            .get()
-            .map_or(took, |before| (before * (NEW_ANSWER - 1) + took) / NEW_ANSWER);
-        self.answer_time.set(Some(mean));
+    /// An answer took so long. Unless it `is_served` by the server behind this connection, that is overloaded.
+    pub(in crate::connection) fn note_answer(
+        &self,
+        lease: &Lease,
+        took: Duration,
+        is_served: bool,
+    ) {
+        let connection = &lease.connection;
+        let is_first = !connection.has_answered.get();
+        self.answered.add(took, is_first);
+        if !is_served {
+            self.refuses(lease.id());
+        } else if is_first {
+            connection.has_answered.set(true);
+            let state = self.state.borrow();
+            let have_answered = |it: &&Rc<Connection>| it.has_answered.get() && !it.is_closed();
+            let count = state.connections.iter().filter(have_answered).count() as u32;
+            self.answered.connections.set(count.max(self.answered.connections.get()));
+        }
+    }
+
+    /// The connection of `lease` has ended without an answer to its first request.
+    pub(in crate::connection) fn note_turned_away(&self, lease: &Lease) {
+        if lease.reused || lease.protocol() != Protocol::Http11 {
+            return;
+        }
+        // Others that wait for their first answer may get one.
+        let state = self.state.borrow();
+        let others = state.connections.iter().filter(|it| it.id != lease.id() && !it.is_closed());
+        let may_be_served = |it: &&Rc<Connection>| it.has_answered.get() || it.served.get() > 0;
+        let left = others.filter(may_be_served).count() as u32;
+        drop(state);
+        self.tell_unserved(left.max(self.answered.connections.get()));
+    }
+
+    fn tell_unserved(&self, served: u32) {
+        let origin = self.origin.clone();
+        if served > 0 {
+            self.opener.telemetry().tell(ConnectionEvent::Unserved { origin, served });
+        }
     }
 
     /// Waits until an answer over the connection of `lease`, which has brought none yet, is overdue while another
@@ -33,39 +96,55 @@ impl OriginSet {
         if is_served || lease.connection.has_answered.get() {
             return pending().await;
         }
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), self.answered.further.get());
+        let mut has_told = false;
         loop {
             let freed = self.freed.notified();
+            let Some(mean) = self.answered.time.get() else {
+                freed.await;
+                continue;
+            };
             // Those that came meanwhile may have taken longer than the first ones.
-            while let Some(at) = self.answer_time.get().map(|mean| began + overdue(mean))
-                && Instant::now() < at
-            {
-                sleep_until(at).await;
-            }
+            let passed = self.answered.further.get().saturating_sub(before);
+            let (waited, overdue) = (began.elapsed(), overdue(mean, passed));
             if lease.connection.has_answered.get() {
                 return pending().await;
             }
-            if let Some(better) = self.take_proven() {
+            if waited >= overdue
+                && let Some(better) = self.take_better(lease.id())
+            {
                 self.shun(lease.id());
                 return better;
             }
-            freed.await;
+            if !has_told && is_unserved(waited, mean, passed) {
+                has_told = true;
+                self.tell_unserved(self.answered.connections.get());
+            }
+            let looks = [overdue, long_overdue(mean)].into_iter().filter(|at| *at > waited).min();
+            match looks {
+                Some(at) => drop(timeout_at(began + at, freed).await),
+                None => freed.await,
+            }
         }
     }
 
-    /// A connection that has brought an answer and takes a request, if nobody waits for one. Requests do not
-    /// share one over HTTP/1.1.
-    fn take_proven(self: &Rc<Self>) -> Option<Lease> {
+    /// A connection that takes a request, if nobody waits for one, and that has brought an answer or, opened before
+    /// `id` and asked for nothing yet, is ahead of it in the server's queue. Requests do not share one over HTTP/1.1.
+    fn take_better(self: &Rc<Self>, id: ConnectionId) -> Option<Lease> {
         let state = self.state.borrow();
-        if self.answer_time.get().is_none() || !state.waiters.is_empty() {
+        if !state.waiters.is_empty() {
             return None;
         }
-        let is_proven = |it: &&Rc<Connection>| {
+        let is_better = |it: &&Rc<Connection>| {
             let has_room = it.protocol == Protocol::Http2 || it.outstanding.get() == 0;
-            has_room && it.has_answered.get() && !it.is_slow.get() && it.takes_another(1, 0)
+            let is_ahead = it.served.get() == 0 && it.id < id;
+            let may_bring = it.has_answered.get() || is_ahead;
+            has_room && may_bring && !it.is_slow.get() && it.takes_another(1, 0)
         };
-        let proven = state.connections.iter().filter(is_proven);
-        let connection = proven.min_by_key(|it| it.outstanding.get()).map(Rc::clone)?;
+        let better = state.connections.iter().filter(is_better);
+        let connection = better
+            .min_by_key(|it| (!it.has_answered.get(), it.outstanding.get()))
+            .map(Rc::clone)?;
         drop(state);
         connection.is_exclusive.set(connection.protocol == Protocol::Http11);
         Some(self.lease(connection, Some(0)))

@@ -23,10 +23,11 @@ impl State {
         self.connections.iter().filter(|connection| !connection.is_closed()).count() + self.opening
     }
 
-    /// Whether a connection may be opened without having more than `limit`.
-    pub(super) fn may_open(&self, limit: usize) -> bool {
+    /// How many connections may be opened without having more than `limit`.
+    pub(super) fn may_open_more(&self, limit: usize) -> usize {
         let existing = self.existing();
-        existing < limit && (existing == 0 || !self.is_paused())
+        let may = existing == 0 || !self.is_paused();
+        if may { limit.saturating_sub(existing) } else { 0 }
     }
 
     /// Connections that serve no request and are about to take the next one, or to close.

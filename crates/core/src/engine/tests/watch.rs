@@ -178,3 +178,36 @@ fn resets_halve_the_budget_of_their_origin() {
     world.run();
     world.assert_each_byte_once();
 }
+
+#[test]
+fn a_single_reset_within_a_body_is_soon_forgotten() {
+    let limits = UserLimits { max_connections_per_origin: 2, ..UserLimits::default() };
+    let config = EngineConfig { limits, ..EngineConfig::default() };
+    let mut world =
+        World::with(config, fixed(2, 1)).host("one", Host::default().files(60, |_| 2 * MB));
+    world.get_all();
+    world.run_for(secs(2));
+    let file = world.live.values().next().unwrap().fetch.file.index();
+    world.break_one(file, ErrorKind::Reset);
+    assert_eq!(world.told["one"], 1);
+    world.run_for(secs(3));
+    assert_eq!((world.told["one"], world.live.len()), (2, 2));
+}
+
+#[test]
+fn what_waits_beside_the_connections_that_are_served_is_asked_for_over_those() {
+    let mut world = World::new(fixed(16, 1)).host("one", Host::default().files(40, |_| 2 * MB));
+    world.get_all();
+    world.run_for(secs(2));
+    let waiting: BTreeSet<StreamId> = world.live.keys().rev().take(6).copied().collect();
+    for stream in &waiting {
+        world.engine.streams.get_mut(stream).unwrap().has_head = false;
+    }
+    let origin = Origin::of(&"http://one/".parse().unwrap()).unwrap();
+    world.send(Event::Unserved { origin, served: 10 });
+    assert_eq!(world.told["one"], 10);
+    assert!(waiting.iter().all(|stream| !world.live.contains_key(stream)));
+    assert_eq!(world.live.len(), 10, "those that are answered go on");
+    world.run();
+    world.assert_each_byte_once();
+}
