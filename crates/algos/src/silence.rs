@@ -18,6 +18,10 @@ const RTTS: u32 = 3;
 const ANSWERS: u32 = 2;
 /// A whole answer was lost after so many times what others took. A server may need longer for one file.
 const LOST_ANSWERS: u32 = 8;
+/// What has more left than an end is a server's, or its path's, that has stopped: it is asked for elsewhere after so
+/// many times what an answer takes, and not before the other time. Radios pause for seconds, too.
+const STOPPED_ANSWERS: u32 = 8;
+const LEAST_STOP: Duration = Duration::from_secs(4);
 /// Processes wait so long for their turn.
 pub(crate) const PROCESS_TURN: Duration = Duration::from_millis(20);
 /// Where a sender's time-out is more than twice as far away, a connection that has yet to be opened is sooner.
@@ -47,6 +51,8 @@ pub struct Patience {
     pub within: Duration,
     /// Before an answer.
     pub before: Duration,
+    /// Within an answer, however much is left of it.
+    pub stopped: Duration,
 }
 
 impl Patience {
@@ -54,7 +60,11 @@ impl Patience {
     pub fn new(rtt: Duration, answer_time: Duration) -> Self {
         let least = rtt.saturating_mul(RTTS).max(PROCESS_TURN);
         let answers = |times| answer_time.saturating_mul(times).max(least);
-        Self { within: answers(ANSWERS), before: answers(LOST_ANSWERS) }
+        Self {
+            within: answers(ANSWERS),
+            before: answers(LOST_ANSWERS),
+            stopped: answers(STOPPED_ANSWERS).max(LEAST_STOP),
+        }
     }
 
     /// Whether so many `silent` ones of all `streams` are worth new connections although files wait.
@@ -75,12 +85,13 @@ mod tests {
     fn queues_servers_and_processes_are_waited_for() {
         let patience = |rtt, answer| {
             let patience = Patience::new(ms(rtt), ms(answer));
-            (patience.within.as_millis(), patience.before.as_millis())
+            [patience.within, patience.before, patience.stopped].map(|time| time.as_millis())
         };
-        assert_eq!(patience(1, 1), (20, 20), "a local network");
-        assert_eq!(patience(60, 60), (180, 480));
-        assert_eq!(patience(60, 150), (300, 1_200), "a queue, or a server that thinks");
-        assert_eq!(patience(60, 0), (180, 180), "no answer yet");
+        assert_eq!(patience(1, 1), [20, 20, 4_000], "a local network");
+        assert_eq!(patience(60, 60), [180, 480, 4_000]);
+        assert_eq!(patience(60, 150), [300, 1_200, 4_000], "a queue, or a server that thinks");
+        assert_eq!(patience(600, 1_000), [2_000, 8_000, 8_000], "for a second");
+        assert_eq!(patience(60, 0), [180, 180, 4_000], "no answer yet");
     }
 
     #[test]

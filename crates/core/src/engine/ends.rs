@@ -1,5 +1,5 @@
 //! Ends that were lost: what its sender lost last of an answer it misses only when a time-out is over. Another
-//! connection brings it sooner.
+//! connection brings it sooner, and what a server brings that has stopped.
 
 use pelton_algos::ranges::{InFlight, StreamId};
 use pelton_algos::silence::{Patience, SHORT_END, may_ask_anew};
@@ -39,7 +39,8 @@ impl Engine {
             let silent = self.silent_streams(now, patience);
             let is_stuck = !self.is_drained && patience.is_stuck(silent.len(), self.streams.len());
             for (id, stream) in silent {
-                self.hasten(id, stream, is_stuck);
+                let has_stopped = now >= stream.recent.came_at + patience.stopped;
+                self.hasten(id, stream, is_stuck, has_stopped);
             }
         }
         self.watch_ends(now);
@@ -57,18 +58,17 @@ impl Engine {
         self.streams.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (*id, *s)).collect()
     }
 
-    fn hasten(&mut self, id: StreamId, stream: Stream, is_stuck: bool) {
+    fn hasten(&mut self, id: StreamId, stream: Stream, is_stuck: bool, has_stopped: bool) {
         let entry = &self.files[stream.file.index()];
         let in_flight = entry.ranges.stream(id);
-        let is_short = in_flight
-            .and_then(InFlight::remaining)
-            .is_some_and(|left| (1..=SHORT_END.0).contains(&left));
-        let can_go_on = entry.takes_ranges && !entry.unproven && is_short;
+        let left = in_flight.and_then(InFlight::remaining).filter(|left| *left > 0);
+        let is_short = left.is_some_and(|left| left <= SHORT_END.0);
+        let can_go_on = entry.takes_ranges && !entry.unproven && left.is_some();
         let can_begin = in_flight.is_some_and(|it| it.position == it.start);
         let origin = &self.origins[stream.origin.0 as usize];
         let is_last = self.is_drained && origin.has_spare_connection();
         let is_worth_it = if stream.has_head {
-            can_go_on && (is_last || is_stuck)
+            can_go_on && (has_stopped || is_short && (is_last || is_stuck))
         } else {
             can_begin && is_last && origin.ever_answered
         };

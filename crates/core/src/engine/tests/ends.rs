@@ -10,6 +10,7 @@ use super::complete::{fixed, policies};
 use super::host::Host;
 use super::world::World;
 
+const MB: u64 = 1_000_000;
 const SIZE: u64 = 50_000;
 
 /// Twelve short files over a path of 50 ms.
@@ -116,4 +117,22 @@ fn a_server_that_works_on_all_of_the_last_files_is_not_asked_twice() {
     world.get_all();
     world.run_for(Duration::from_secs(10));
     assert_eq!(world.fetches.len(), 12);
+}
+
+#[test]
+fn what_has_stopped_is_asked_for_elsewhere_long_before_it_has_failed() {
+    let seconds = |stops: bool| {
+        let mut world = World::new(fixed(1, 1)).host("one", Host::default().files(1, |_| 10 * MB));
+        world.get_all();
+        world.run_for(Duration::from_secs(1));
+        if stops {
+            world.crawling.insert(*world.live.keys().next().unwrap(), 0.0);
+        }
+        world.run();
+        world.assert_each_byte_once();
+        world.seconds()
+    };
+    let (even, stopped) = (seconds(false), seconds(true));
+    assert!(stopped < even + 7.0, "{stopped} s instead of {even} s");
+    assert!(stopped > even + 4.0, "radios pause for seconds, too: {stopped} s");
 }
