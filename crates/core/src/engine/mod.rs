@@ -14,9 +14,11 @@ mod ends;
 mod event;
 mod failure;
 mod file;
+mod growth;
 mod lanes;
 mod learnt;
 mod mirrors;
+mod origin;
 mod plan;
 mod rates;
 mod redirects;
@@ -34,7 +36,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pelton_algos::answers::Answers;
 use pelton_algos::cluster::{Boundaries, SizeClass};
-use pelton_algos::crowding::Crowding;
 use pelton_algos::energy::{ConstantPower, EnergyModel};
 use pelton_algos::growth::LaneGrowth;
 use pelton_algos::limits::{Jitter, OriginBudget};
@@ -44,7 +45,6 @@ use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::sizes::SizeModel;
 use pelton_algos::spread::Spread;
-use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
@@ -56,13 +56,14 @@ pub use event::{
 };
 use file::{Entry, State};
 pub use learnt::{Known, Learnt};
+use origin::{OriginId, OriginState};
 pub use plan::ClusterUse;
 use space::Full;
 use waiting::Waiting;
 use watch::Recent;
 
 use crate::catalog::FileSpec;
-use crate::connection::{Origin, Scheme};
+use crate::connection::Origin;
 
 /// One stream in flight.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -89,71 +90,6 @@ impl Stream {
     /// One body brings the file from its first byte to its last.
     const fn is_plain(&self) -> bool {
         self.whole && !self.in_parts
-    }
-}
-
-/// An origin by its number in [`Engine::origins`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct OriginId(u32);
-
-#[derive(Debug)]
-struct OriginState {
-    origin: Origin,
-    budget: OriginBudget,
-    tail: Tail,
-    crowding: Crowding,
-    streams: u32,
-    /// Bytes that came since its streams were looked at.
-    came: u64,
-    /// Files in transfer, by class.
-    files: [u32; 3],
-    /// Those of them that have no stream.
-    idle: u32,
-    /// Answers over HTTP/2: many requests share a connection.
-    multiplexes: bool,
-    /// Answers requests in their order over HTTP/1.1, as far as known. Who has refused one is asked for
-    /// one at a time.
-    pipelines: Option<bool>,
-    /// The last file that it told of can be had in ranges; most can, so it is taken for granted.
-    gives_ranges: bool,
-    /// Requests in a row for the first part of a file that were answered otherwise.
-    refused_parts: u32,
-    ever_answered: bool,
-    /// Failures to connect since the origin last answered.
-    connect_failures: u32,
-    /// When the last one of them was counted.
-    failed_at: Option<Timestamp>,
-    /// When anything came last.
-    came_at: Timestamp,
-    /// Most connections that it was asked to have open, or that had requests.
-    opened: u32,
-    /// The same, before it was tried whether more of them pay.
-    opened_early: u32,
-    /// Connections that were closed with a stream that had fallen silent.
-    hastened: u32,
-    /// What the driver was last told: the limit, the connections to open early and what each bears.
-    told: Option<(u32, u32, u32)>,
-}
-
-/// A host that has refused so many first parts in a row is asked for no further one.
-const MOST_REFUSED_PARTS: u32 = 2;
-
-impl OriginState {
-    /// Whether a file is worth being asked for by its first part: over HTTP/1.1, as far as is known. Over TLS
-    /// most hosts speak HTTP/2, where what is cut short can be reset.
-    fn may_give_parts(&self) -> bool {
-        let may_speak_http1 = self.ever_answered || self.origin.scheme == Scheme::Http;
-        may_speak_http1 && self.gives_ranges && self.refused_parts < MOST_REFUSED_PARTS
-    }
-
-    /// A file of it can be had in ranges or not, and its first part was given or not, where it was asked for.
-    const fn note_ranges(&mut self, gives: bool, part: Option<bool>) {
-        self.gives_ranges = gives;
-        match part {
-            Some(true) => self.refused_parts = 0,
-            Some(false) => self.refused_parts += 1,
-            None => {}
-        }
     }
 }
 
@@ -458,28 +394,8 @@ impl Engine {
             return *id;
         }
         let id = OriginId(self.origins.len() as u32);
-        self.origins.push(OriginState {
-            origin: origin.clone(),
-            budget: self.budget_of(origin),
-            tail: Tail::default(),
-            crowding: Crowding::default(),
-            streams: 0,
-            came: 0,
-            files: [0; 3],
-            idle: 0,
-            multiplexes: false,
-            pipelines: None,
-            gives_ranges: true,
-            refused_parts: 0,
-            ever_answered: false,
-            connect_failures: 0,
-            failed_at: None,
-            came_at: Timestamp::START,
-            opened: 0,
-            opened_early: 0,
-            hastened: 0,
-            told: None,
-        });
+        let budget = self.budget_of(origin);
+        self.origins.push(OriginState::new(origin.clone(), budget));
         self.origin_ids.insert(origin.clone(), id);
         id
     }

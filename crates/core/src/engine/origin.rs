@@ -1,0 +1,99 @@
+//! What is known of an origin.
+
+use pelton_algos::crowding::Crowding;
+use pelton_algos::limits::OriginBudget;
+use pelton_algos::tail::Tail;
+use pelton_algos::time::Timestamp;
+
+use crate::connection::{Origin, Scheme};
+
+/// An origin by its number in [`Engine::origins`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct OriginId(pub(super) u32);
+
+#[derive(Debug)]
+pub(super) struct OriginState {
+    pub(super) origin: Origin,
+    pub(super) budget: OriginBudget,
+    pub(super) tail: Tail,
+    pub(super) crowding: Crowding,
+    pub(super) streams: u32,
+    /// Bytes that came since its streams were looked at.
+    pub(super) came: u64,
+    /// Files in transfer, by class.
+    pub(super) files: [u32; 3],
+    /// Those of them that have no stream.
+    pub(super) idle: u32,
+    /// Answers over HTTP/2: many requests share a connection.
+    pub(super) multiplexes: bool,
+    /// Answers requests in their order over HTTP/1.1, as far as known. Who has refused one is asked for
+    /// one at a time.
+    pub(super) pipelines: Option<bool>,
+    /// The last file that it told of can be had in ranges; most can, so it is taken for granted.
+    pub(super) gives_ranges: bool,
+    /// Requests in a row for the first part of a file that were answered otherwise.
+    pub(super) refused_parts: u32,
+    pub(super) ever_answered: bool,
+    /// Failures to connect since the origin last answered.
+    pub(super) connect_failures: u32,
+    /// When the last one of them was counted.
+    pub(super) failed_at: Option<Timestamp>,
+    /// When anything came last.
+    pub(super) came_at: Timestamp,
+    /// Most connections that it was asked to have open, or that had requests.
+    pub(super) opened: u32,
+    /// The same, before it was tried whether more of them pay.
+    pub(super) opened_early: u32,
+    /// Connections that were closed with a stream that had fallen silent.
+    pub(super) hastened: u32,
+    /// What the driver was last told: the limit, the connections to open early and what each bears.
+    pub(super) told: Option<(u32, u32, u32)>,
+}
+
+/// A host that has refused so many first parts in a row is asked for no further one.
+const MOST_REFUSED_PARTS: u32 = 2;
+
+impl OriginState {
+    /// Nothing but its name is known, and how much it is trusted to bear.
+    pub(super) fn new(origin: Origin, budget: OriginBudget) -> Self {
+        Self {
+            origin,
+            budget,
+            tail: Tail::default(),
+            crowding: Crowding::default(),
+            streams: 0,
+            came: 0,
+            files: [0; 3],
+            idle: 0,
+            multiplexes: false,
+            pipelines: None,
+            gives_ranges: true,
+            refused_parts: 0,
+            ever_answered: false,
+            connect_failures: 0,
+            failed_at: None,
+            came_at: Timestamp::START,
+            opened: 0,
+            opened_early: 0,
+            hastened: 0,
+            told: None,
+        }
+    }
+
+    /// Whether a file is worth being asked for by its first part: over HTTP/1.1, as far as is known. Over TLS
+    /// most hosts speak HTTP/2, where what is cut short can be reset.
+    pub(super) fn may_give_parts(&self) -> bool {
+        let may_speak_http1 = self.ever_answered || self.origin.scheme == Scheme::Http;
+        may_speak_http1 && self.gives_ranges && self.refused_parts < MOST_REFUSED_PARTS
+    }
+
+    /// A file of it can be had in ranges or not, and its first part was given or not, where it was asked for.
+    pub(super) const fn note_ranges(&mut self, gives: bool, part: Option<bool>) {
+        self.gives_ranges = gives;
+        match part {
+            Some(true) => self.refused_parts = 0,
+            Some(false) => self.refused_parts += 1,
+            None => {}
+        }
+    }
+}
