@@ -41,7 +41,7 @@ impl SizeModel {
     pub fn group_of(&mut self, path: &str) -> GroupId {
         let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
         let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
-        let key = format!("{directory}/.{extension}");
+        let key = [directory, "/.", extension].concat();
         let next = GroupId(self.groups.len() as u32);
         let id = *self.ids.entry(key).or_insert(next);
         if id == next {

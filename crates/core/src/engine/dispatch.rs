@@ -43,7 +43,8 @@ impl Engine {
         if self.waiting.is_empty() {
             return;
         }
-        for lanes in self.lanes.clone() {
+        for index in 0..self.lanes.len() {
+            let lanes = self.lanes[index];
             while self.lanes_used(lanes.classes) < f64::from(lanes.count)
                 && self.start_next(now, lanes.classes)
             {}
