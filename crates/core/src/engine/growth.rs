@@ -106,7 +106,11 @@ impl Engine {
             1 => limits.max_connections,
             _ => limits.max_connections.saturating_mul(pipelined).min(self.room.pipelined),
         };
-        lanes.min(limits.max_files)
+        // Further ones that share as many connections bring no window: each only waits for others.
+        let share = !self.origins.is_empty() && self.origins.iter().all(|it| it.multiplexes);
+        let are_long = self.room.requests == u32::MAX;
+        let windows = if share && are_long { self.room.shared } else { u32::MAX };
+        lanes.min(limits.max_files).min(windows)
     }
 
     /// Range streams that growth may reach: those that share connections would wait for each other.
