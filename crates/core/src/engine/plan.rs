@@ -106,10 +106,19 @@ impl Engine {
         }
     }
 
+    /// Whether servers think about answers. What they say first over many connections may fill a slow path by itself.
+    pub(super) fn are_answers_thought_about(&self) -> bool {
+        let link = self.link.estimate();
+        let opened = self.origins.iter().map(|origin| u64::from(origin.opened)).sum::<u64>();
+        let first_words = Bytes(self.handshake().0.saturating_mul(opened));
+        let knows = first_words == Bytes::ZERO || self.link.seen_bandwidth().is_some();
+        knows && self.answers.are_thought_about(link.rtt + first_words / link.bandwidth)
+    }
+
     /// The link as requests see it: a server that thinks makes the path as long as its answers take.
     pub(super) fn path_of_requests(&self) -> LinkEstimate {
         let link = self.link.estimate();
-        if self.answers.are_thought_about(link.rtt) {
+        if self.are_answers_thought_about() {
             link.stretched_to(self.answers.least())
         } else {
             link

@@ -65,7 +65,7 @@ impl Engine {
         let share = link.bandwidth * part(streams.max(DEFAULT_CHANNELS));
         let of_each = self.goodput * part(streams.max(1));
         // What streams bring that mostly wait for their server says nothing of what one brings that was answered.
-        let thinks = self.answers.are_thought_about(link.rtt);
+        let thinks = self.are_answers_thought_about();
         Splits {
             of_each: if thinks && share > of_each { share } else { of_each },
             share,
