@@ -108,11 +108,14 @@ impl Engine {
 
     /// Whether servers think about answers. What they say first over many connections may fill a slow path by itself.
     pub(super) fn are_answers_thought_about(&self) -> bool {
-        let link = self.link.estimate();
         let opened = self.origins.iter().map(|origin| u64::from(origin.opened)).sum::<u64>();
         let first_words = Bytes(self.handshake().0.saturating_mul(opened));
-        let knows = first_words == Bytes::ZERO || self.link.seen_bandwidth().is_some();
-        knows && self.answers.are_thought_about(link.rtt + first_words / link.bandwidth)
+        let queued = match self.link.seen_bandwidth() {
+            Some(bandwidth) => first_words / bandwidth,
+            None if first_words > Bytes::ZERO => return false,
+            None => Duration::ZERO,
+        };
+        self.answers.are_thought_about(self.link.estimate().rtt + queued)
     }
 
     /// The link as requests see it: a server that thinks makes the path as long as its answers take.
