@@ -157,7 +157,7 @@ impl Live {
             total: size,
             ranges: true,
             partial: self.fetch.range.is_some(),
-            validator: Validator { etag: Some(etag), last_modified: None },
+            validator: Validator { etag: Some(etag), ..Validator::default() },
             digest: None,
             modified: Some(SystemTime::UNIX_EPOCH),
             compressed: false,

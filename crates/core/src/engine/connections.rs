@@ -122,8 +122,11 @@ impl Engine {
         } else {
             sharing.connections.max(self.opened_ahead(files))
         };
-        let pipelined =
-            seen.map_or(0, |bandwidth| connections::for_pipelined_files(&on(bandwidth), mean_size));
+        // Nothing is saved of a server's thoughts by asking behind one another.
+        let path = self.link.estimate();
+        let pipelined = seen.map_or(0, |bandwidth| {
+            connections::for_pipelined_files(&LinkEstimate { bandwidth, ..path }, mean_size)
+        });
         // Servers that think for long leave a path empty that seems to be slow.
         let times = self.spread.times();
         let separate = separate.saturating_mul(times).saturating_add(self.spread.probes().into());

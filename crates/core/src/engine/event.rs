@@ -31,8 +31,12 @@ impl FileId {
 /// What tells one version of a file from another (RFC 9110 section 8.8).
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Validator {
-    /// A strong entity tag, quotes included. Weak ones never join ranges and are not kept.
+    /// A strong entity tag, quotes included.
     pub etag: Option<String>,
+    /// A weak one, without its `W/`. It joins no ranges; but beside a date that is the same, another one tells of another
+    /// version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weak_etag: Option<String>,
     /// `Last-Modified` as the server wrote it, where it is a strong validator.
     pub last_modified: Option<String>,
 }

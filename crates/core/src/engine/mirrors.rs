@@ -113,7 +113,7 @@ impl Entry {
         // Servers date their copies by themselves: that tells nothing between two of them.
         self.validator = etag
             .filter(|_| !self.spec().is_verifiable())
-            .map(|etag| super::Validator { etag: Some(etag), last_modified: None });
+            .map(|etag| super::Validator { etag: Some(etag), ..super::Validator::default() });
         self.unproven = can_join;
         can_join
     }

@@ -35,21 +35,30 @@ pub(super) fn encoded(headers: &HeaderMap) -> bool {
 /// section 8.8.1). A date is one where the answer is younger by a second at least: within the second
 /// the file may have changed once more (section 8.8.2.2).
 pub(crate) fn validator(headers: &HeaderMap) -> Validator {
-    let etag = text(headers, &ETAG).filter(|tag| tag.starts_with('"')).map(str::to_owned);
+    let tag = text(headers, &ETAG).unwrap_or_default().trim();
+    let etag = tag.starts_with('"').then(|| tag.to_owned());
+    let weak_etag = tag.strip_prefix("W/").map(str::to_owned);
     let is_strong = match (modified(headers), date(headers, &DATE)) {
         (Some(modified), Some(date)) => modified + Duration::from_secs(1) <= date,
         _ => false,
     };
     let last_modified = text(headers, &LAST_MODIFIED).filter(|_| is_strong).map(str::to_owned);
-    Validator { etag, last_modified }
+    Validator { etag, weak_etag, last_modified }
 }
 
 /// Whether two answers belong to the same version; `None` where nothing tells. Strong tags decide
-/// where both sides have one.
+/// where both sides have one, else dates; but not against a tag that is another one even by the weak comparison
+/// (RFC 9110, section 8.8.3.2).
 pub(super) fn same_version(known: &Validator, now: &Validator) -> Option<bool> {
     let equal =
-        |one: &Option<String>, other: &Option<String>| Some(one.as_ref()? == other.as_ref()?);
-    equal(&known.etag, &now.etag).or_else(|| equal(&known.last_modified, &now.last_modified))
+        |one: Option<&String>, other: Option<&String>| one.zip(other).map(|(one, it)| one == it);
+    let opaque = |of: &'_ Validator| of.etag.clone().or_else(|| of.weak_etag.clone());
+    equal(known.etag.as_ref(), now.etag.as_ref()).or_else(|| {
+        match equal(opaque(known).as_ref(), opaque(now).as_ref()) {
+            Some(false) => Some(false),
+            _ => equal(known.last_modified.as_ref(), now.last_modified.as_ref()),
+        }
+    })
 }
 
 /// What `Content-Range` says of a part: start, end (excluded) and the size of the whole.
@@ -146,7 +155,8 @@ mod tests {
     #[test]
     fn versions_are_the_same_by_tag_then_by_date_else_nothing_tells() {
         let version = |etag: Option<&str>, date: Option<&str>| Validator {
-            etag: etag.map(str::to_owned),
+            etag: etag.filter(|tag| !tag.starts_with('W')).map(str::to_owned),
+            weak_etag: etag.and_then(|tag| tag.strip_prefix("W/")).map(str::to_owned),
             last_modified: date.map(str::to_owned),
         };
         let known = version(Some("\"1\""), Some("then"));
@@ -156,9 +166,15 @@ mod tests {
             (version(None, Some("then")), Some(true)),
             (version(None, Some("now")), Some(false)),
             (version(None, None), None),
+            (version(Some("W/\"1\""), Some("then")), Some(true)),
+            (version(Some("W/\"2\""), Some("then")), Some(false)),
+            (version(Some("W/\"1\""), None), None),
         ] {
             assert_eq!(same_version(&known, &now), same, "{now:?}");
         }
+        let weak = |tag| version(Some(tag), Some("then"));
+        assert_eq!(same_version(&weak("W/\"1\""), &weak("W/\"2\"")), Some(false));
+        assert_eq!(same_version(&weak("W/\"1\""), &version(None, Some("then"))), Some(true));
     }
 
     #[test]

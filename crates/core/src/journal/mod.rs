@@ -175,7 +175,7 @@ mod tests {
     use crate::engine::Validator;
 
     fn part(done: &[Range<u64>]) -> Resumable {
-        let validator = Validator { etag: Some("\"v1\"".into()), last_modified: None };
+        let validator = Validator { etag: Some("\"v1\"".into()), ..Validator::default() };
         Resumable { size: 100, validator, done: done.to_vec() }
     }
 

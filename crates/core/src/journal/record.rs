@@ -134,7 +134,7 @@ mod tests {
     const SIZE: u64 = 200;
 
     fn part() -> Resumable {
-        let validator = Validator { etag: Some("\"v1\"".into()), last_modified: None };
+        let validator = Validator { etag: Some("\"v1\"".into()), ..Validator::default() };
         Resumable { size: SIZE, validator, done: Vec::new() }
     }
 

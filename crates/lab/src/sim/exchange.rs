@@ -228,7 +228,7 @@ impl World {
             total: Some(self.sizes[live.fetch.file.index()]),
             ranges: true,
             partial: live.fetch.range.is_some() || live.parts.is_some(),
-            validator: Validator { etag: Some("\"1\"".to_owned()), last_modified: None },
+            validator: Validator { etag: Some("\"1\"".to_owned()), ..Validator::default() },
             digest: None,
             modified: None,
             compressed: false,

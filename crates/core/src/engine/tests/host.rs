@@ -17,7 +17,7 @@ pub(super) struct Remote {
 
 impl Remote {
     pub(super) fn validator(self) -> Validator {
-        Validator { etag: Some(format!("\"v{}\"", self.version)), last_modified: None }
+        Validator { etag: Some(format!("\"v{}\"", self.version)), ..Validator::default() }
     }
 
     pub(super) fn modified(self) -> SystemTime {

@@ -169,7 +169,7 @@ mod tests {
     /// The first half of it is there.
     #[expect(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
     fn half() -> Resumable {
-        let validator = Validator { etag: Some("\"1\"".into()), last_modified: None };
+        let validator = Validator { etag: Some("\"1\"".into()), ..Validator::default() };
         Resumable { size: 10, validator, done: vec![0..5] }
     }
 
