@@ -88,6 +88,8 @@ pub struct OriginBudget {
     /// When overload was seen last, and whether there was an answer since.
     overloaded_at: Option<Timestamp>,
     has_answered: bool,
+    /// Connections that broke within answers since then.
+    breaks: (Timestamp, u32),
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
@@ -115,6 +117,7 @@ impl OriginBudget {
             changed: Timestamp::START,
             overloaded_at: None,
             has_answered: true,
+            breaks: (Timestamp::START, 0),
             vain_requests: 0,
             vain_since: None,
             blocked_until: None,
@@ -198,9 +201,18 @@ impl OriginBudget {
         true
     }
 
-    /// A connection broke within an answer: fewer are less of a burden, but nothing says that there were too many.
-    /// Otherwise as [`on_overload`](Self::on_overload).
+    /// A connection broke within an answer, while `in_use` were in use, it included. That may be anything on the way, and
+    /// only where half of them break together it is overload, of which no number is known. Otherwise as
+    /// [`on_overload`](Self::on_overload).
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
+        let (since, before) = self.breaks;
+        self.breaks = match now.saturating_since(since) < SAME_EVENT {
+            true => (since, before + 1),
+            false => (now, 1),
+        };
+        if self.breaks.1 < in_use {
+            return false;
+        }
         let too_many = self.too_many;
         let is_news = self.on_overload(now, began, in_use, None);
         self.too_many = too_many;
@@ -323,12 +335,17 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_within_an_answer_is_soon_forgotten() {
-        let mut budget = OriginBudget::new(2);
-        assert!(budget.on_break(at(1000), at(0), 2));
-        assert_eq!(budget.capacity(), 1);
-        assert!(!budget.on_success(at(2900)) && budget.on_success(at(3000)));
-        assert_eq!(budget.capacity(), 2);
+    fn what_breaks_within_an_answer_counts_where_half_of_all_break_together() {
+        let mut budget = OriginBudget::new(16);
+        for second in 1..100 {
+            assert!(!budget.on_break(at(second * 300), at(0), 16), "now and then one of sixteen");
+        }
+        assert_eq!(budget.capacity(), 16);
+        let together: Vec<u32> =
+            (1..=16).rev().filter(|in_use| budget.on_break(at(90_000), at(0), *in_use)).collect();
+        assert_eq!(together, [8], "nine of sixteen, and once");
+        assert_eq!((budget.capacity(), budget.too_many), (4, None));
+        assert!(budget.on_success(at(92_000)), "soon there may be more");
     }
 
     #[test]

@@ -98,7 +98,14 @@ impl Engine {
         let entry = &self.files[file.index()];
         let another = entry.not_before.is_none();
         let setbacks = entry.setbacks.max(1);
-        let pause = retry.pause(setbacks, failure.retry_after, &mut self.jitter);
+        // Who has brought much until its connection broke may go on at once.
+        let has_broken =
+            has_head && matches!(failure.kind, ErrorKind::Reset | ErrorKind::ShortBody);
+        let pause = if has_broken && entry.takes_ranges && stream.recent.has_brought_much() {
+            Duration::ZERO
+        } else {
+            retry.pause(setbacks, failure.retry_after, &mut self.jitter)
+        };
         self.totals.retries += u64::from(another);
         self.hold(now + pause, file);
     }

@@ -117,6 +117,11 @@ impl Recent {
         (elapsed >= (rtt * 2).max(LEAST_SAMPLE)).then(|| bytes / elapsed)
     }
 
+    /// Whether what it brought is worth a connection.
+    pub(super) const fn has_brought_much(&self) -> bool {
+        self.bytes >= TELLING.0
+    }
+
     /// How it has begun, if its head came.
     pub(super) fn begun(&self, now: Timestamp, rtt: Duration) -> Option<Begun> {
         let age = now.saturating_since(self.head_at?);
