@@ -88,7 +88,7 @@ pub struct OriginBudget {
     /// When overload was seen last, and whether there was an answer since.
     overloaded_at: Option<Timestamp>,
     has_answered: bool,
-    /// Connections that broke within answers since then.
+    /// Connections that were reset since then.
     breaks: (Timestamp, u32),
     vain_requests: u32,
     vain_since: Option<Timestamp>,
@@ -201,7 +201,7 @@ impl OriginBudget {
         true
     }
 
-    /// A connection broke within an answer, while `in_use` were in use, it included. That may be anything on the way, and
+    /// A connection was reset, while `in_use` were in use, it included. That may be anything on the way, and
     /// only where half of them break together it is overload, of which no number is known. Otherwise as
     /// [`on_overload`](Self::on_overload).
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_within_an_answer_counts_where_half_of_all_break_together() {
+    fn what_is_reset_counts_where_half_of_all_break_together() {
         let mut budget = OriginBudget::new(16);
         for second in 1..100 {
             assert!(!budget.on_break(at(second * 300), at(0), 16), "now and then one of sixteen");

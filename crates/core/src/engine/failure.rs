@@ -192,7 +192,7 @@ impl Engine {
         let telling = failure.kind == ErrorKind::Overloaded || in_use > 1;
         let budget = &mut state.budget;
         let mut is_news = || match failure.kind {
-            ErrorKind::Reset if stream.has_head => budget.on_break(now, stream.began, in_use),
+            ErrorKind::Reset => budget.on_break(now, stream.began, in_use),
             _ => budget.on_overload(now, stream.began, in_use, asked_for),
         };
         if !telling || !is_news() {
