@@ -88,8 +88,8 @@ pub struct OriginBudget {
     /// When overload was seen last, and whether there was an answer since.
     overloaded_at: Option<Timestamp>,
     has_answered: bool,
-    /// Connections that were reset since then.
-    breaks: (Timestamp, u32),
+    /// Connections that were reset since it last answered.
+    breaks: u32,
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
@@ -117,7 +117,7 @@ impl OriginBudget {
             changed: Timestamp::START,
             overloaded_at: None,
             has_answered: true,
-            breaks: (Timestamp::START, 0),
+            breaks: 0,
             vain_requests: 0,
             vain_since: None,
             blocked_until: None,
@@ -202,15 +202,11 @@ impl OriginBudget {
     }
 
     /// A connection was reset, while `in_use` were in use, it included. That may be anything on the way, and
-    /// only where half of them break together it is overload, of which no number is known. Otherwise as
+    /// only where half of them break and none is answered meanwhile it is overload, of which no number is known. Otherwise as
     /// [`on_overload`](Self::on_overload).
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
-        let (since, before) = self.breaks;
-        self.breaks = match now.saturating_since(since) < SAME_EVENT {
-            true => (since, before + 1),
-            false => (now, 1),
-        };
-        if self.breaks.1 < in_use {
+        self.breaks += 1;
+        if self.breaks < in_use {
             return false;
         }
         let too_many = self.too_many;
@@ -252,6 +248,7 @@ impl OriginBudget {
     /// whether it did.
     pub fn on_success(&mut self, now: Timestamp) -> bool {
         self.has_answered = true;
+        self.breaks = 0;
         self.vain_requests = 0;
         self.vain_since = None;
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
@@ -338,7 +335,8 @@ mod tests {
     fn what_is_reset_counts_where_half_of_all_break_together() {
         let mut budget = OriginBudget::new(16);
         for second in 1..100 {
-            assert!(!budget.on_break(at(second * 300), at(0), 16), "now and then one of sixteen");
+            assert!(!budget.on_break(at(second * 300), at(0), 2), "now and then one of two");
+            budget.on_success(at(second * 300));
         }
         assert_eq!(budget.capacity(), 16);
         let together: Vec<u32> =
