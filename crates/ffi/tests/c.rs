@@ -286,7 +286,7 @@ fn good_origin() -> Origin {
         ("/circle".to_owned(), circle),
         ("/slow".to_owned(), slowly(8.0)),
         ("/slow2".to_owned(), slowly(8.0)),
-        ("/short-slow".to_owned(), slowly(8.0)),
+        ("/short-slow".to_owned(), slowly(1.0)),
     ];
     behaviour_by_path.extend([401, 418, 500, 503].map(answering));
     Origin::start(OriginConfig { files, behaviour_by_path, ..OriginConfig::default() }).unwrap()
