@@ -59,20 +59,10 @@ impl Engine {
         if may_wait && self.link.is_filling() && !are_short {
             return;
         }
-        // Twice as many of them would each bring next to nothing.
-        let each = self.outstanding_in_transfer() / (self.streams.len() as u64 * 2).max(1);
-        if self.waiting.is_empty() && each < params::SPLIT_FLOOR.0 {
-            return;
-        }
         let rtt = self.link.estimate().rtt;
         if let Some(lanes) = self.lane_use() {
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }
-    }
-
-    /// Bytes that files in transfer have yet to bring.
-    fn outstanding_in_transfer(&self) -> u64 {
-        self.active.iter().map(|id| self.files[id.index()].outstanding()).sum()
     }
 
     /// A new sample of goodput: lanes may grow, and the link may have changed.
