@@ -19,6 +19,7 @@
 //! | [`memory`] | how connections share a limit on memory |
 //! | [`rate`] | a limit on the rate of a run, shared fairly by its files |
 //! | [`rests`] | how long a connection leaves unread what comes, for few acknowledgements |
+//! | [`answers`] | how long answers take, and whether a server thinks about them |
 //! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
