@@ -53,10 +53,16 @@ const SHORT_FILES_IN_FLIGHT: u64 = 2;
 const MEAN_FLIGHT: Bytes = Bytes(FIRST_FLIGHT.0 * 3 / 2);
 
 /// Requests for files of `mean_size` that take few round trips: so many flights fill the path, and
-/// what is more overfills its queue. Never fewer than [`DEFAULT_CHANNELS`].
+/// what is more overfills its queue. Never fewer than [`DEFAULT_CHANNELS`], or [`FEW_NEARBY`] over a short path.
 pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
-    flights(link, mean_size.min(MEAN_FLIGHT)).max(DEFAULT_CHANNELS)
+    let is_near = link.rtt < WORTH_PIPELINING;
+    let least = if is_near { FEW_NEARBY } else { DEFAULT_CHANNELS };
+    flights(link, mean_size.min(MEAN_FLIGHT)).max(least)
 }
+
+/// The first flights of more connections than these overfill the queue of a short path, and the last packet of a
+/// short file is missed for far longer than a round trip.
+const FEW_NEARBY: u32 = 8;
 
 /// The bandwidth may be so many times what is assumed before it was seen.
 const FASTER_THAN_ASSUMED: u32 = 2;
@@ -262,6 +268,10 @@ mod tests {
         // Where the path holds less, or is not known.
         assert_eq!(on(1.0, 1_000), DEFAULT_CHANNELS);
         assert_eq!(on(0.0, 1), DEFAULT_CHANNELS);
+        let near =
+            |mbps, millis| for_short_files(&link(mbps, millis, Bytes::kib(64)), Bytes::kib(12));
+        assert_eq!([near(100.0, 9), near(100.0, 10)], [19, 21], "as many as fill it");
+        assert_eq!([near(50.0, 4), near(100.0, 1)], [FEW_NEARBY; 2]);
     }
 
     #[test]

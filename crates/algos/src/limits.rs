@@ -216,11 +216,13 @@ impl OriginBudget {
     }
 
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
-    /// together with that fails together. Returns whether the budget was cut.
-    pub fn on_unserved(&mut self, now: Timestamp, served: u32) -> bool {
+    /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, the
+    /// number is a guess, and soon there may be more.
+    pub fn on_unserved(&mut self, now: Timestamp, served: u32, has_answered: bool) -> bool {
         let is_cut = self.on_crowd(now, served);
         if is_cut {
             self.overloaded_at = Some(now);
+            self.too_many = self.too_many.filter(|_| has_answered);
         }
         is_cut
     }
@@ -349,12 +351,16 @@ mod tests {
     #[test]
     fn as_many_connections_as_are_served_are_left() {
         let mut budget = OriginBudget::new(64);
-        assert!(budget.on_unserved(at(1000), 3));
+        assert!(budget.on_unserved(at(1000), 3, true));
         assert!(!budget.on_overload(at(1100), at(900), 13, None), "what has waited beside them");
         assert_eq!((budget.capacity(), budget.too_many), (3, Some(4)));
-        assert!(!budget.on_unserved(at(1200), 3));
+        assert!(!budget.on_unserved(at(1200), 3, true));
         assert!(budget.on_overload(at(1300), at(1200), 3, None), "now it serves fewer");
         assert_eq!(budget.capacity(), 1);
+
+        let mut budget = OriginBudget::new(64);
+        assert!(budget.on_unserved(at(1000), 3, false));
+        assert_eq!((budget.capacity(), budget.too_many), (3, None));
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl World {
             }
             Action::Connections { origin, .. } => {
                 let protocol = Protocol::Http11;
-                self.mailbox.push_back(Event::Reached(RTT));
+                self.mailbox.push_back(Event::Reached { origin: origin.clone(), rtt: RTT });
                 self.mailbox.push_back(Event::Connected { origin, protocol });
             }
             Action::Done => self.is_over = true,

@@ -36,7 +36,9 @@ impl Mailbox {
     /// Takes note of what a connection tells.
     pub(crate) fn put_connection_event(&self, event: &ConnectionEvent) {
         match event {
-            ConnectionEvent::Reached { rtt, .. } => self.put(Event::Reached(*rtt)),
+            ConnectionEvent::Reached { origin, rtt } => {
+                self.put(Event::Reached { origin: origin.clone(), rtt: *rtt });
+            }
             ConnectionEvent::Opened { origin, protocol, .. } => {
                 self.put(Event::Connected { origin: origin.clone(), protocol: *protocol });
             }

@@ -50,7 +50,9 @@ impl OriginState {
 
 impl Engine {
     /// A host was reached: how long the path is is known.
-    pub(super) fn on_reached(&mut self, now: Timestamp, rtt: Duration) {
+    pub(super) fn on_reached(&mut self, now: Timestamp, origin: &Origin, rtt: Duration) {
+        let id = self.origin_id(origin);
+        self.origin(id).ever_reached = true;
         self.redecide |= self.link.measured_rtt().is_none();
         self.link.on_rtt(now, rtt);
         self.redecide |= self.spread.on_handshake(now, rtt);
@@ -308,7 +310,12 @@ impl Engine {
                 true if state.streams + 1 >= limit || proves => limit,
                 _ => streams,
             };
-            let open = if files == 0 { 0 } else { streams.min(limit).min(left) };
+            // Whether it can be reached again is found out by those that are needed.
+            let open = if files == 0 || state.connect_failures > 0 {
+                0
+            } else {
+                streams.min(limit).min(left)
+            };
             left -= open;
             let may_pipeline =
                 grows && !state.multiplexes && state.pipelines != Some(false) && files > limit;

@@ -247,7 +247,12 @@ pub enum Event {
         served: u32,
     },
     /// A host was reached, and it took one round trip: what is spoken with it is still open.
-    Reached(Duration),
+    Reached {
+        /// Whom the connection shall lead to.
+        origin: Origin,
+        /// How long one took.
+        rtt: Duration,
+    },
     /// A connection is ready for requests.
     Connected {
         /// Whom it leads to.

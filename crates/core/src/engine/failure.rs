@@ -22,6 +22,10 @@ const fn patiently(attempts: u32) -> u32 {
 /// what comes once a second is a burden to nobody, and finds out soon that it is over.
 const ORIGIN_DOUBLINGS: u32 = 3;
 
+/// A host that takes connections and closes them all is not given up sooner: many a server shuts out for some
+/// seconds who has opened too many.
+const BAN: Duration = Duration::from_secs(10);
+
 /// What comes once more if need be: a few first parts, or what came within this time.
 const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
@@ -36,7 +40,7 @@ impl Engine {
         if self.goes_back(now, &stream, &failure) {
             return;
         }
-        if failure.kind.is_overload() {
+        if failure.kind.is_overload() || stream.is_turned_away(failure.kind) {
             self.note_overload(now, &stream, &failure);
         }
         if stream.whole && stream.in_parts && !has_head && failure.kind.is_answer() {
@@ -52,7 +56,8 @@ impl Engine {
             self.spread.on_refusal(now);
             self.redecide = true;
         }
-        if (unreachable || matches!(failure.kind, ErrorKind::Tls | ErrorKind::Overloaded))
+        let concerns_all = matches!(failure.kind, ErrorKind::Tls | ErrorKind::Overloaded);
+        if (unreachable || concerns_all || stream.is_turned_away(failure.kind))
             && self.fails_whole_origin(now, origin, failure.kind)
         {
             let state = &self.origins[origin.0 as usize];
@@ -65,10 +70,11 @@ impl Engine {
             return;
         }
         let retry = self.config.retry;
+        // A host that can't be reached says nothing about the file.
+        let blameless = unreachable && failure.kind != ErrorKind::Timeout
+            || stream.is_turned_away(failure.kind) && self.turns_all_away(&stream);
         let entry = &mut self.files[file.index()];
-        // Streams that were in flight together fail together: that is one failed attempt. And a
-        // host that can't be reached says nothing about the file.
-        let blameless = unreachable && failure.kind != ErrorKind::Timeout;
+        // Streams that were in flight together fail together: that is one failed attempt.
         if attempt == entry.attempt && !blameless {
             entry.attempt += 1;
             entry.failures += 1;
@@ -108,6 +114,23 @@ impl Engine {
         };
         self.totals.retries += u64::from(another);
         self.hold(now + pause, file);
+    }
+
+    /// Whether nothing came since `stream` began that was turned away, so that its file need not be to blame: who
+    /// has opened many connections may be banned.
+    fn turns_all_away(&self, stream: &Stream) -> bool {
+        let Stream { origin, file, began, .. } = *stream;
+        let state = &self.origins[origin.0 as usize];
+        let has_given_some = || self.files[file.index()].ranges.done_bytes() > 0;
+        let waits_later = |id: &FileId| *id != file && self.files[id.index()].origin == origin;
+        let has_others = || {
+            self.files_of(origin.0 as usize) > 1
+                || self.delayed.iter().any(|(_, id)| waits_later(id))
+        };
+        self.config.retry.attempts > 1
+            && state.may_have_banned()
+            && state.came_at < began
+            && (has_given_some() || has_others())
     }
 
     /// Whether `stream` has failed with what a server may say to ranges alone, and little is lost by asking for
@@ -189,10 +212,12 @@ impl Engine {
         let state = &mut self.origins[stream.origin.0 as usize];
         let in_use = state.streams + 1;
         // A single stream that stalls says nothing about too many streams.
-        let telling = failure.kind == ErrorKind::Overloaded || in_use > 1;
+        let is_refused =
+            failure.kind == ErrorKind::Overloaded || stream.is_turned_away(failure.kind);
+        let telling = is_refused || in_use > 1;
         let budget = &mut state.budget;
         let mut is_news = || match failure.kind {
-            ErrorKind::Reset => budget.on_break(now, stream.began, in_use),
+            ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
             _ => budget.on_overload(now, stream.began, in_use, asked_for),
         };
         if !telling || !is_news() {
@@ -201,7 +226,7 @@ impl Engine {
         state.pipelines = Some(false);
         self.redecide = true;
         let vain = state.budget.vain_requests();
-        if failure.kind == ErrorKind::Overloaded && vain > 0 {
+        if is_refused && vain > 0 {
             let pause = retry.pause(vain.min(ORIGIN_DOUBLINGS), asked_for, &mut self.jitter);
             state.budget.leave_alone(now + pause);
         }
@@ -216,6 +241,7 @@ impl Engine {
             return;
         }
         state.failed_at = Some(now);
+        state.failing_since.get_or_insert(now);
         state.connect_failures += 1;
         if kind != ErrorKind::Timeout {
             let pause = retry.delay(state.connect_failures, &mut self.jitter);
@@ -229,6 +255,10 @@ impl Engine {
         let (attempts, state) = (retry.attempts, &self.origins[origin.0 as usize]);
         match kind {
             ErrorKind::Tls => !state.ever_answered,
+            ErrorKind::Reset | ErrorKind::ShortBody => {
+                state.budget.vain_requests() >= patiently(attempts)
+                    && state.budget.vain_for(now) >= BAN
+            }
             ErrorKind::Overloaded => {
                 let patience = patiently(attempts);
                 state.budget.vain_requests() >= patience
@@ -239,6 +269,11 @@ impl Engine {
                 state.connect_failures >= patiently(attempts)
             }
             ErrorKind::Timeout if state.ever_answered => false,
+            // Somebody is there and closes what comes: perhaps it was too much at once.
+            ErrorKind::Connect if attempts > 1 && state.ever_reached && state.may_have_banned() => {
+                let since = state.failing_since.unwrap_or(now);
+                state.connect_failures >= attempts && now.saturating_since(since) >= BAN
+            }
             _ => state.connect_failures >= attempts,
         }
     }

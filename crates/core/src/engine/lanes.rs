@@ -10,8 +10,8 @@ use super::{Engine, OriginId, OriginState};
 /// Requests that one HTTP/2 connection bears: servers commonly allow 100 to 128 streams.
 const STREAMS_PER_CONNECTION: u32 = 100;
 
-/// Streams for a host that could not be reached and has never answered: enough to find out whether
-/// it is there.
+/// Streams for a host that could not be reached, beside those that it answers: enough to find out whether it
+/// is there.
 const PROBES: u32 = 4;
 
 /// Lanes of one cluster.
@@ -95,6 +95,10 @@ impl Engine {
     pub(super) fn room(&self, now: Timestamp, origin: OriginId) -> u32 {
         let state = &self.origins[origin.0 as usize];
         let budget = state.stream_budget(now, self.room.requests, self.pipelined(state));
+        let budget = match state.connect_failures {
+            0 => budget,
+            _ => budget.min(self.answered_streams(origin) + PROBES),
+        };
         let here = budget.saturating_sub(state.streams);
         let here = here.min(self.room_for_descriptors(now));
         let total = self.config.limits.max_connections;
@@ -121,6 +125,11 @@ impl Engine {
         self.room(now, origin) > 0 && (state.streams < connections || further < connections / 2)
     }
 
+    fn answered_streams(&self, origin: OriginId) -> u32 {
+        let of_origin = self.streams.values().filter(|stream| stream.origin == origin);
+        of_origin.filter(|stream| stream.has_head).count() as u32
+    }
+
     /// Streams that have a connection of their own.
     pub(super) fn connections_in_use(&self) -> u32 {
         let separate = self.origins.iter().filter(|o| !o.multiplexes);
@@ -133,9 +142,6 @@ impl OriginState {
     /// not `pipelined` over each.
     fn stream_budget(&self, now: Timestamp, sharing: u32, pipelined: u32) -> u32 {
         let connections = self.budget.allowed(now);
-        if self.connect_failures > 0 && !self.ever_answered {
-            return connections.min(PROBES);
-        }
         if self.multiplexes {
             connections.saturating_mul(STREAMS_PER_CONNECTION).min(sharing)
         } else {

@@ -62,6 +62,7 @@ use space::Full;
 use waiting::Waiting;
 use watch::Recent;
 
+use crate::ErrorKind;
 use crate::catalog::FileSpec;
 use crate::connection::Origin;
 
@@ -90,6 +91,11 @@ impl Stream {
     /// One body brings the file from its first byte to its last.
     const fn is_plain(&self) -> bool {
         self.whole && !self.in_parts
+    }
+
+    /// Whether its connection was taken and closed without an answer.
+    const fn is_turned_away(&self, failure: ErrorKind) -> bool {
+        !self.has_head && matches!(failure, ErrorKind::Reset | ErrorKind::ShortBody)
     }
 }
 
@@ -259,7 +265,7 @@ impl Engine {
             event,
             Event::Data { .. }
                 | Event::Rtt(_)
-                | Event::Reached(_)
+                | Event::Reached { .. }
                 | Event::Connected { .. }
                 | Event::Energy(_)
                 | Event::ClientRate { .. }
@@ -278,7 +284,7 @@ impl Engine {
             Event::Finished { file, result } => self.on_finished(file, result),
             Event::Damaged { file, ranges, failure } => self.on_damaged(file, &ranges, failure),
             Event::Rtt(rtt) => self.link.on_rtt(now, rtt),
-            Event::Reached(rtt) => self.on_reached(now, rtt),
+            Event::Reached { origin, rtt } => self.on_reached(now, &origin, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
             Event::Pace(rate) => self.on_pace(now, rate),
             Event::Unserved { origin, served } => self.on_unserved(now, &origin, served),

@@ -33,10 +33,13 @@ pub(super) struct OriginState {
     pub(super) gives_ranges: bool,
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
+    /// Took a connection, whatever became of it.
+    pub(super) ever_reached: bool,
     pub(super) ever_answered: bool,
     /// Failures to connect since the origin last answered.
     pub(super) connect_failures: u32,
-    /// When the last one of them was counted.
+    /// When the first and the last one of them was counted.
+    pub(super) failing_since: Option<Timestamp>,
     pub(super) failed_at: Option<Timestamp>,
     /// When anything came last.
     pub(super) came_at: Timestamp,
@@ -52,6 +55,9 @@ pub(super) struct OriginState {
 
 /// A host that has refused so many first parts in a row is asked for no further one.
 const MOST_REFUSED_PARTS: u32 = 2;
+
+/// Hardly any server bans who has opened no more of them.
+const FEW_CONNECTIONS: u32 = 4;
 
 impl OriginState {
     /// Nothing but its name is known, and how much it is trusted to bear.
@@ -69,8 +75,10 @@ impl OriginState {
             pipelines: None,
             gives_ranges: true,
             refused_parts: 0,
+            ever_reached: false,
             ever_answered: false,
             connect_failures: 0,
+            failing_since: None,
             failed_at: None,
             came_at: Timestamp::START,
             opened: 0,
@@ -85,6 +93,11 @@ impl OriginState {
     pub(super) fn may_give_parts(&self) -> bool {
         let may_speak_http1 = self.ever_answered || self.origin.scheme == Scheme::Http;
         may_speak_http1 && self.gives_ranges && self.refused_parts < MOST_REFUSED_PARTS
+    }
+
+    /// Whether it was asked for more than hardly any server minds.
+    pub(super) fn may_have_banned(&self) -> bool {
+        self.opened > FEW_CONNECTIONS || self.budget.borne().is_some()
     }
 
     /// A file of it can be had in ranges or not, and its first part was given or not, where it was asked for.

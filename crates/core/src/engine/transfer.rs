@@ -184,6 +184,7 @@ impl Engine {
         let state = self.origin(origin);
         state.ever_answered = true;
         state.connect_failures = 0;
+        state.failing_since = None;
         self.redecide |= state.budget.on_success(now);
     }
 

@@ -118,7 +118,7 @@ impl World {
         let rtt = self.now.saturating_since(sent);
         let connection = &mut self.connections[index as usize];
         *connection = Connection::new(self.receive_window, rtt, connection.begun);
-        self.tell(Event::Reached(rtt));
+        self.tell(Event::Reached { origin: self.name.clone(), rtt });
         if self.origin.tls {
             self.upload(index, Message::ClientHello, 0);
         } else {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::policy::{Eht, Hat};
+use url::Url;
 
 use super::super::*;
 use super::complete::{fixed, policies};
@@ -160,6 +161,61 @@ fn a_host_that_is_away_for_a_while_is_waited_for() {
         world.run();
         world.assert_all_complete();
     }
+}
+
+#[test]
+fn a_host_that_closes_what_comes_for_some_seconds_is_waited_for() {
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        let host = Host { refuses: true, ..Host::default().files(200, |_| 300_000) };
+        let mut world = World::new(policy).host("one", host);
+        world.get_all();
+        let origin = Origin::of(&Url::parse("http://one/").unwrap()).unwrap();
+        world.send(Event::Reached { origin, rtt: Duration::from_millis(10) });
+        world.run_for(secs(6));
+        let tried = world.fetches.len();
+        assert!(tried < 40, "{name}: {tried} requests in vain");
+        world.host_mut("one").refuses = false;
+        world.run();
+        world.assert_all_complete();
+    }
+}
+
+#[test]
+fn who_is_turned_away_for_some_seconds_comes_back() {
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        let host = Host { rtt: Duration::from_millis(300), ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(200, |_| 300_000));
+        world.get_all();
+        // Nobody gets an answer in that time.
+        for _ in 0..120 {
+            world.run_for(Duration::from_millis(50));
+            world.break_all(ErrorKind::Reset);
+        }
+        let tried = world.fetches.len();
+        assert!(tried < 120, "{name}: {tried} requests in vain");
+        world.run();
+        world.assert_all_complete();
+    }
+}
+
+#[test]
+fn one_file_that_is_always_turned_away_fails_soon() {
+    let files = Host::default().files(40, |_| 300_000);
+    let mut world = World::new(Box::new(Hat)).host("one", files);
+    world.get_all();
+    world.run();
+    world.assert_all_complete();
+    let alone = world.seconds();
+
+    let host = Host::default().files(40, |_| 300_000);
+    let mut world = World::new(Box::new(Hat)).host("one", host);
+    world.host_mut("one").reset.insert("/3".to_owned());
+    world.get_all();
+    world.run();
+    assert_eq!(world.failure(3).kind, ErrorKind::Reset);
+    assert!(world.seconds() < alone + 6.0, "{alone} s to {}", world.seconds());
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub(super) struct Host {
     pub(super) always_sends_bodies: bool,
     /// Paths that are always answered with 500.
     pub(super) broken: BTreeSet<String>,
+    /// Paths for which the connection is reset instead of an answer.
+    pub(super) reset: BTreeSet<String>,
     /// Answers requests in their order, or does not; nothing where that can't be found out.
     pub(super) in_order: Option<bool>,
     /// States sizes.
@@ -89,6 +91,7 @@ impl Default for Host {
             ignores_ranges: false,
             always_sends_bodies: false,
             broken: BTreeSet::new(),
+            reset: BTreeSet::new(),
             in_order: None,
             states_size: true,
             bears: usize::MAX,

@@ -10,7 +10,7 @@ use super::complete::{fixed, policies};
 use super::host::Host;
 use super::world::World;
 use crate::ErrorKind;
-use crate::connection::Protocol;
+use crate::connection::{Origin, Protocol};
 
 const MB: u64 = 1_000_000;
 
@@ -99,7 +99,10 @@ fn connections_are_opened_ahead_once_a_host_was_reached() {
         let files = Event::Files((0..files).map(spec).collect());
         let mut actions = engine.handle(Timestamp::START, files);
         actions.extend(engine.handle(Timestamp::START, Event::ListEnded));
-        actions.extend(engine.handle(Timestamp::START + rtt, Event::Reached(rtt)));
+        for n in 0..hosts {
+            let origin = Origin::of(&url(n)).unwrap();
+            actions.extend(engine.handle(Timestamp::START + rtt, Event::Reached { origin, rtt }));
+        }
         let mut opened = std::collections::BTreeMap::new();
         for action in actions {
             if let Action::Connections { origin, open, .. } = action {
@@ -126,7 +129,10 @@ fn connections_that_were_opened_ahead_are_shared_by_larger_files() {
         let mut world = World::new(Box::new(Hat)).host("one", host.files(200, |_| 700_000));
         world.mbps = 50.0;
         world.get_all();
-        world.send(Event::Reached(rtt));
+        world.send(Event::Reached {
+            origin: Origin::of(&Url::parse("http://one/").unwrap()).unwrap(),
+            rtt,
+        });
         world.run_for(secs(2));
         let told = world.told["one"];
         world.run();

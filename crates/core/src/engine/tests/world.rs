@@ -577,6 +577,9 @@ impl World {
         if host.refuses {
             return Verdict::Failed(ErrorKind::Connect, None);
         }
+        if host.reset.contains(path) {
+            return Verdict::Failed(ErrorKind::Reset, None);
+        }
         if host.broken.contains(path) || host.fails_ranges && live.fetch.range.is_some() {
             return Verdict::Failed(ErrorKind::ServerError, None);
         }
