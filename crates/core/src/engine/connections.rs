@@ -52,7 +52,7 @@ impl Engine {
     /// A host was reached: how long the path is is known.
     pub(super) fn on_reached(&mut self, now: Timestamp, origin: &Origin, rtt: Duration) {
         let id = self.origin_id(origin);
-        self.origin(id).ever_reached = true;
+        self.origin(id).note_reached();
         self.redecide |= self.link.measured_rtt().is_none();
         self.link.on_rtt(now, rtt);
         self.redecide |= self.spread.on_handshake(now, rtt);
@@ -68,7 +68,7 @@ impl Engine {
         let id = self.origin_id(origin);
         let state = self.origin(id);
         let multiplexes = protocol == Protocol::Http2;
-        if !state.ever_answered && state.multiplexes != multiplexes {
+        if !state.has_answered() && state.multiplexes != multiplexes {
             state.multiplexes = multiplexes;
             self.redecide = true;
         }

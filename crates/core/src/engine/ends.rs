@@ -70,7 +70,7 @@ impl Engine {
         let is_worth_it = if stream.has_head {
             can_go_on && (has_stopped || is_short && (is_last || is_stuck))
         } else {
-            can_begin && is_last && origin.ever_answered
+            can_begin && is_last && origin.has_answered()
         };
         let size = Bytes(entry.ranges.size().unwrap_or_default());
         let may = may_ask_anew(self.hastened, self.answers.count(), entry.hastened, size);

@@ -7,6 +7,7 @@ use pelton_algos::units::Bytes;
 
 use super::event::{Action, Failure, FileId};
 use super::file::State;
+use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 
@@ -254,7 +255,7 @@ impl Engine {
         let retry = self.config.retry;
         let (attempts, state) = (retry.attempts, &self.origins[origin.0 as usize]);
         match kind {
-            ErrorKind::Tls => !state.ever_answered,
+            ErrorKind::Tls => !state.has_answered(),
             ErrorKind::Reset | ErrorKind::ShortBody => {
                 state.budget.vain_requests() >= patiently(attempts)
                     && state.budget.vain_for(now) >= BAN
@@ -265,12 +266,14 @@ impl Engine {
                     && state.budget.vain_for(now) >= retry.longest_delay.saturating_mul(patience)
             }
             // It was there: a network that changed or a server that restarts may come back.
-            ErrorKind::Connect | ErrorKind::Resolve if state.ever_answered => {
+            ErrorKind::Connect | ErrorKind::Resolve if state.has_answered() => {
                 state.connect_failures >= patiently(attempts)
             }
-            ErrorKind::Timeout if state.ever_answered => false,
+            ErrorKind::Timeout if state.has_answered() => false,
             // Somebody is there and closes what comes: perhaps it was too much at once.
-            ErrorKind::Connect if attempts > 1 && state.ever_reached && state.may_have_banned() => {
+            ErrorKind::Connect
+                if attempts > 1 && state.contact == Contact::Reached && state.may_have_banned() =>
+            {
                 let since = state.failing_since.unwrap_or(now);
                 state.connect_failures >= attempts && now.saturating_since(since) >= BAN
             }

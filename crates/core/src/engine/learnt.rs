@@ -52,7 +52,7 @@ impl Engine {
         let bandwidth = self.link.measured_bandwidth();
         // What a limit of the user's lets through says nothing of the path.
         let bandwidth = bandwidth.filter(|_| self.max_rate().is_none());
-        let answered = self.origins.iter().filter(|state| state.ever_answered);
+        let answered = self.origins.iter().filter(|state| state.has_answered());
         answered
             .map(|state| {
                 let connections = state.budget.borne();

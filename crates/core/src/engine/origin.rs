@@ -11,6 +11,15 @@ use crate::connection::{Origin, Scheme};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct OriginId(pub(super) u32);
 
+/// How far anybody has come with an origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contact {
+    None,
+    /// It took a connection, whatever became of that.
+    Reached,
+    Answered,
+}
+
 #[derive(Debug)]
 pub(super) struct OriginState {
     pub(super) origin: Origin,
@@ -33,9 +42,7 @@ pub(super) struct OriginState {
     pub(super) gives_ranges: bool,
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
-    /// Took a connection, whatever became of it.
-    pub(super) ever_reached: bool,
-    pub(super) ever_answered: bool,
+    pub(super) contact: Contact,
     /// Failures to connect since the origin last answered.
     pub(super) connect_failures: u32,
     /// When the first and the last one of them was counted.
@@ -75,8 +82,7 @@ impl OriginState {
             pipelines: None,
             gives_ranges: true,
             refused_parts: 0,
-            ever_reached: false,
-            ever_answered: false,
+            contact: Contact::None,
             connect_failures: 0,
             failing_since: None,
             failed_at: None,
@@ -91,8 +97,18 @@ impl OriginState {
     /// Whether a file is worth being asked for by its first part: over HTTP/1.1, as far as is known. Over TLS
     /// most hosts speak HTTP/2, where what is cut short can be reset.
     pub(super) fn may_give_parts(&self) -> bool {
-        let may_speak_http1 = self.ever_answered || self.origin.scheme == Scheme::Http;
+        let may_speak_http1 = self.has_answered() || self.origin.scheme == Scheme::Http;
         may_speak_http1 && self.gives_ranges && self.refused_parts < MOST_REFUSED_PARTS
+    }
+
+    pub(super) const fn has_answered(&self) -> bool {
+        matches!(self.contact, Contact::Answered)
+    }
+
+    pub(super) fn note_reached(&mut self) {
+        if matches!(self.contact, Contact::None) {
+            self.contact = Contact::Reached;
+        }
     }
 
     /// Whether it was asked for more than hardly any server minds.

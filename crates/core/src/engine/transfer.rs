@@ -7,6 +7,7 @@ use pelton_algos::units::Bytes;
 
 use super::event::{Action, Existing, Failure, FileId, Head, Opened, Outcome};
 use super::file::{OpenedAs, State};
+use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 use crate::catalog::FileSpec;
@@ -162,7 +163,7 @@ impl Engine {
 
     fn move_stream(&mut self, stream: StreamId, from: OriginId, to: OriginId) {
         // By sending it on.
-        self.origin(from).ever_answered = true;
+        self.origin(from).contact = Contact::Answered;
         self.origin(from).streams = self.origin(from).streams.saturating_sub(1);
         self.origin(to).add_stream();
         if let Some(known) = self.streams.get_mut(&stream) {
@@ -174,7 +175,7 @@ impl Engine {
     fn note_answer(&mut self, now: Timestamp, origin: OriginId, protocol: Protocol) {
         let state = self.origin(origin);
         let multiplexes = protocol == Protocol::Http2;
-        let news = !state.ever_answered || state.multiplexes != multiplexes;
+        let news = !state.has_answered() || state.multiplexes != multiplexes;
         state.multiplexes = multiplexes;
         self.redecide |= news;
         self.note_success(now, origin);
@@ -182,7 +183,7 @@ impl Engine {
 
     fn note_success(&mut self, now: Timestamp, origin: OriginId) {
         let state = self.origin(origin);
-        state.ever_answered = true;
+        state.contact = Contact::Answered;
         state.connect_failures = 0;
         state.failing_since = None;
         self.redecide |= state.budget.on_success(now);
