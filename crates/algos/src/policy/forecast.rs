@@ -41,17 +41,18 @@ pub(super) fn describe(observation: &Observation<'_>, forecast: &Forecast) -> St
 
 /// How long the transfer would take with `channels`: as long as the link needs for the bytes, or the
 /// channels for the files, or one of them for its longest file. A channel moves a file at its
-/// streams' windows, and needs at least a round trip for it.
+/// streams' windows, needs at least a round trip for it, and waits for the last of them to come.
 fn duration(observation: &Observation<'_>, channels: u32) -> Duration {
     let Observation { link, limits, clusters, .. } = observation;
     let rtt = link.rtt.as_secs_f64();
-    let trips = |cluster: &Cluster| {
+    let alone = |cluster: &Cluster| {
         let streams = params::usable_parallelism(cluster, link, limits);
         let a_trip = link.stream_window.scale(f64::from(streams)).max(Bytes(1));
-        (cluster.mean_size.as_f64() / a_trip.as_f64()).max(1.0)
+        let trips = (cluster.mean_size.as_f64() / a_trip.as_f64()).max(1.0);
+        trips * rtt + (cluster.mean_size.min(a_trip) / link.bandwidth).as_secs_f64()
     };
-    let longest = clusters.iter().map(trips).fold(0.0, f64::max) * rtt;
-    let all: f64 = clusters.iter().map(|c| c.files as f64 * trips(c)).sum::<f64>() * rtt;
+    let longest = clusters.iter().map(alone).fold(0.0, f64::max);
+    let all: f64 = clusters.iter().map(|c| c.files as f64 * alone(c)).sum();
     let by_link = (observation.remaining() / link.bandwidth).as_secs_f64();
     let lanes = channels.min(limits.max_files).max(1);
     let seconds = by_link.max(all / f64::from(lanes)).max(longest);

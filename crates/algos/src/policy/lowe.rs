@@ -26,7 +26,7 @@ const WORTH: f64 = 0.95;
 /// plans of more channels, by the joules of the whole transfer: promotion, tail, CPU and base power
 /// over the time that it would take, and what opening connections costs. It takes the cheapest if
 /// that saves 5 %. So it neither crawls while the device draws base power, nor wakes a radio or opens
-/// connections for nothing. Without TLS it begins with all channels until a size is known, unless fewer connections are
+/// connections for nothing. It begins with all channels until a size is known, unless fewer connections are
 /// cheaper.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LowE {
@@ -131,12 +131,11 @@ impl LowE {
         (least < joules(observation, formulas) * WORTH).then_some(connections)
     }
 
-    /// All channels while no size is known, where opening one costs next to nothing: without TLS. Files may be short
-    /// and the path long, and what is found out a round trip later costs power for as long.
+    /// All channels while no size is known: files may be short and the path long, and what is found out a round trip
+    /// later costs power for as long.
     fn begins_with_all(observation: &Observation<'_>) -> Option<Decision> {
-        let may = !observation.sizes_are_known && observation.handshake == Bytes::ZERO;
         let most = observation.limits.max_channels.min(observation.limits.max_files);
-        may.then(|| Self::widened(observation, most))
+        (!observation.sizes_are_known).then(|| Self::widened(observation, most))
     }
 
     /// The plan of more channels than `formulas` asks for with which the model promises the least
