@@ -19,6 +19,12 @@ const LEAST_SHARE: Bytes = Bytes(16 * 1448);
 /// loses nothing, and whatever shares a connection leaves it warm for the next.
 const MULTIPLEXED: u32 = 16;
 
+/// So many are left where a path is too slow for [`MULTIPLEXED`]: what is lost on one holds nothing up on the others.
+const FEWEST_MULTIPLEXED: u32 = 4;
+
+/// What the queue in front of a slow link commonly holds, in time.
+const QUEUE: Duration = Duration::from_millis(200);
+
 /// On a shorter path, such as a wired local network, one connection's window grows, and recovers from a loss, before
 /// anybody notices. What comes over several is read when the processor's cache has given it up (docs/performance.md).
 const NEXT_DOOR: Duration = Duration::from_millis(1);
@@ -53,7 +59,7 @@ const SHORT_FILES_IN_FLIGHT: u64 = 2;
 const MEAN_FLIGHT: Bytes = Bytes(FIRST_FLIGHT.0 * 3 / 2);
 
 /// Requests for files of `mean_size` that take few round trips: so many flights fill the path, and
-/// what is more overfills its queue. Never fewer than [`DEFAULT_CHANNELS`], or [`FEW_NEARBY`] over a short path.
+/// what is more overfills its queue. Never fewer than [`DEFAULT_CHANNELS`], or eight over a short path.
 pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     let is_near = link.rtt < WORTH_PIPELINING;
     let least = if is_near { FEW_NEARBY } else { DEFAULT_CHANNELS };
@@ -206,14 +212,16 @@ pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) 
 }
 
 /// Connections over which files larger than [`FEW_ROUND_TRIPS`] are multiplexed: more where losses
-/// keep windows small, or hosts do.
+/// keep windows small, or hosts do; fewer where a slow path and its queue do not hold a share for each.
 pub fn multiplexed(link: &LinkEstimate) -> u32 {
-    let windows = if link.stream_window >= LOSSLESS_WINDOW {
-        link.bdp().div_ceil(WIDEST_WINDOW)
+    let (windows, least) = if link.stream_window >= LOSSLESS_WINDOW {
+        let held = (link.bandwidth * link.rtt.max(QUEUE)).0 / LEAST_SHARE.0;
+        let least = held.clamp(FEWEST_MULTIPLEXED.into(), MULTIPLEXED.into());
+        (link.bdp().div_ceil(WIDEST_WINDOW), least as u32)
     } else {
-        link.bdp().div_ceil(link.stream_window).saturating_mul(2)
+        (link.bdp().div_ceil(link.stream_window).saturating_mul(2), MULTIPLEXED)
     };
-    let least = if link.rtt < NEXT_DOOR { 1 } else { MULTIPLEXED };
+    let least = if link.rtt < NEXT_DOOR { 1 } else { least };
     u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(least)
 }
 
@@ -341,6 +349,8 @@ mod tests {
         assert_eq!(multiplexed(&link(50.0, 200, Bytes(60_000))), 42);
         assert_eq!(multiplexed(&link(50.0, 200, Bytes(1))), 53);
         assert_eq!(multiplexed(&link(1.0, 8, Bytes(30_000))), MULTIPLEXED);
+        let clean = |mbps| multiplexed(&link(mbps, 30, Bytes::kib(64)));
+        assert_eq!([clean(1.0), clean(10.0), clean(20.0)], [FEWEST_MULTIPLEXED, 10, MULTIPLEXED]);
         // 25 MB in windows of 1 MiB.
         assert_eq!(multiplexed(&link(1_000.0, 200, Bytes::kib(64))), 24);
         let next_door = |mbps| LinkEstimate {
