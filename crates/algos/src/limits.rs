@@ -90,6 +90,10 @@ pub struct OriginBudget {
     has_answered: bool,
     /// Connections that were reset since it last answered.
     breaks: u32,
+    /// The part of late requests that it refused without a word of time.
+    refused: f64,
+    /// Requests that it refused since it last answered.
+    refusals: u32,
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
@@ -98,6 +102,12 @@ pub struct OriginBudget {
 /// Requests that were under way together fail together: what began before overload was seen and fails
 /// within this time belongs to the same event.
 const SAME_EVENT: Duration = Duration::from_secs(1);
+
+/// Refusals of such a part of the late requests tell of too many.
+const TELLING_PART: f64 = 0.25;
+
+/// So many requests count for that.
+const LATE_REQUESTS: f64 = 16.0;
 
 /// One more connection is tried after each such time without overload.
 const GROWTH_INTERVAL: Duration = Duration::from_secs(2);
@@ -118,6 +128,8 @@ impl OriginBudget {
             overloaded_at: None,
             has_answered: true,
             breaks: 0,
+            refused: 0.0,
+            refusals: 0,
             vain_requests: 0,
             vain_since: None,
             blocked_until: None,
@@ -215,6 +227,22 @@ impl OriginBudget {
         is_news
     }
 
+    /// The origin refused a request while `in_use` were under way, it included, and said nothing of time. One of
+    /// many now and then is no overload: as [`on_overload`](Self::on_overload) where late requests are refused in
+    /// [such a part](TELLING_PART), or where no other is under way.
+    pub fn on_refusal(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
+        self.refusals += 1;
+        self.refused += (1.0 - self.refused) / LATE_REQUESTS;
+        let is_telling = in_use <= 1 || !self.has_answered || self.refused >= TELLING_PART;
+        // Those that were refused just before are no more under way.
+        let is_news = is_telling && self.on_overload(now, began, in_use + self.refusals - 1, None);
+        if is_news {
+            // Whether fewer are refused now is another question.
+            self.refused = 0.0;
+        }
+        is_news
+    }
+
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
     /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, the
     /// number is a guess, and soon there may be more.
@@ -251,6 +279,8 @@ impl OriginBudget {
     pub fn on_success(&mut self, now: Timestamp) -> bool {
         self.has_answered = true;
         self.breaks = 0;
+        self.refusals = 0;
+        self.refused -= self.refused / LATE_REQUESTS;
         self.vain_requests = 0;
         self.vain_since = None;
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
@@ -346,6 +376,23 @@ mod tests {
         assert_eq!(together, [8], "nine of sixteen, and once");
         assert_eq!((budget.capacity(), budget.too_many), (4, None));
         assert!(budget.on_success(at(92_000)), "soon there may be more");
+    }
+
+    #[test]
+    fn what_is_refused_now_and_then_is_no_overload() {
+        let mut budget = OriginBudget::new(16);
+        for round in 0..100 {
+            // Two of twenty, one right after the other.
+            assert!(!budget.on_refusal(at(round * 100), at(0), 3));
+            assert!(!budget.on_refusal(at(round * 100), at(0), 2));
+            (0..18).for_each(|_| drop(budget.on_success(at(round * 100))));
+        }
+        assert_eq!(budget.capacity(), 16);
+        let together: Vec<u32> =
+            (1..=16).rev().filter(|in_use| budget.on_refusal(at(90_000), at(0), *in_use)).collect();
+        assert_eq!(together, [13], "a quarter, and once");
+        assert_eq!((budget.capacity(), budget.too_many), (8, Some(16)));
+        assert!(OriginBudget::new(16).on_refusal(at(0), at(0), 1), "there is no other");
     }
 
     #[test]

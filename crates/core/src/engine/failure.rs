@@ -23,6 +23,9 @@ const fn patiently(attempts: u32) -> u32 {
 /// what comes once a second is a burden to nobody, and finds out soon that it is over.
 const ORIGIN_DOUBLINGS: u32 = 3;
 
+/// The same where all connections are closed: some bans begin anew with each.
+const BAN_DOUBLINGS: u32 = 5;
+
 /// A host that takes connections and closes them all is not given up sooner: many a server shuts out for some
 /// seconds who has opened too many.
 const BAN: Duration = Duration::from_secs(10);
@@ -219,6 +222,9 @@ impl Engine {
         let budget = &mut state.budget;
         let mut is_news = || match failure.kind {
             ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
+            ErrorKind::Overloaded if asked_for.is_none() => {
+                budget.on_refusal(now, stream.began, in_use)
+            }
             _ => budget.on_overload(now, stream.began, in_use, asked_for),
         };
         if !telling || !is_news() {
@@ -228,7 +234,11 @@ impl Engine {
         self.redecide = true;
         let vain = state.budget.vain_requests();
         if is_refused && vain > 0 {
-            let pause = retry.pause(vain.min(ORIGIN_DOUBLINGS), asked_for, &mut self.jitter);
+            let doublings = match failure.kind {
+                ErrorKind::Overloaded => ORIGIN_DOUBLINGS,
+                _ => BAN_DOUBLINGS,
+            };
+            let pause = retry.pause(vain.min(doublings), asked_for, &mut self.jitter);
             state.budget.leave_alone(now + pause);
         }
     }
@@ -257,8 +267,11 @@ impl Engine {
         match kind {
             ErrorKind::Tls => !state.has_answered(),
             ErrorKind::Reset | ErrorKind::ShortBody => {
-                state.budget.vain_requests() >= patiently(attempts)
-                    && state.budget.vain_for(now) >= BAN
+                let patience = match state.has_answered() || attempts == 1 {
+                    true => patiently(attempts),
+                    false => attempts.saturating_mul(2),
+                };
+                state.budget.vain_requests() >= patience && state.budget.vain_for(now) >= BAN
             }
             ErrorKind::Overloaded => {
                 let patience = patiently(attempts);
