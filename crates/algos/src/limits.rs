@@ -228,8 +228,8 @@ impl OriginBudget {
     }
 
     /// The origin refused a request while `in_use` were under way, it included, and said nothing of time. One of
-    /// many now and then is no overload: as [`on_overload`](Self::on_overload) where late requests are refused in
-    /// [such a part](TELLING_PART), or where no other is under way.
+    /// many now and then is no overload: as [`on_overload`](Self::on_overload) where a quarter of the
+    /// late requests is refused, or no other is under way.
     pub fn on_refusal(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
         self.refusals += 1;
         self.refused += (1.0 - self.refused) / LATE_REQUESTS;
@@ -385,7 +385,9 @@ mod tests {
             // Two of twenty, one right after the other.
             assert!(!budget.on_refusal(at(round * 100), at(0), 3));
             assert!(!budget.on_refusal(at(round * 100), at(0), 2));
-            (0..18).for_each(|_| drop(budget.on_success(at(round * 100))));
+            for _ in 0..18 {
+                budget.on_success(at(round * 100));
+            }
         }
         assert_eq!(budget.capacity(), 16);
         let together: Vec<u32> =
