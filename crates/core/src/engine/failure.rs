@@ -267,9 +267,10 @@ impl Engine {
         match kind {
             ErrorKind::Tls => !state.has_answered(),
             ErrorKind::Reset | ErrorKind::ShortBody => {
-                let patience = match state.has_answered() || attempts == 1 {
-                    true => patiently(attempts),
-                    false => attempts.saturating_mul(2),
+                let patience = if state.has_answered() || attempts == 1 {
+                    patiently(attempts)
+                } else {
+                    attempts.saturating_mul(2)
                 };
                 state.budget.vain_requests() >= patience && state.budget.vain_for(now) >= BAN
             }
