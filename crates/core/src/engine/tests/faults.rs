@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use pelton_algos::policy::{Eht, Hat};
-use url::Url;
 
 use super::super::*;
 use super::complete::{fixed, policies};
 use super::host::{Ending, Host, Remote};
+use super::learnt::origin;
 use super::world::World;
 use crate::ErrorKind;
 
@@ -170,8 +170,7 @@ fn a_host_that_closes_what_comes_for_some_seconds_is_waited_for() {
         let host = Host { refuses: true, ..Host::default().files(200, |_| 300_000) };
         let mut world = World::new(policy).host("one", host);
         world.get_all();
-        let origin = Origin::of(&Url::parse("http://one/").unwrap()).unwrap();
-        world.send(Event::Reached { origin, rtt: Duration::from_millis(10) });
+        world.send(Event::Reached { origin: origin(), rtt: Duration::from_millis(10) });
         world.run_for(secs(6));
         let tried = world.fetches.len();
         assert!(tried < 40, "{name}: {tried} requests in vain");

@@ -13,7 +13,7 @@ use crate::ErrorKind;
 
 const MB: u64 = 1_000_000;
 
-fn origin() -> Origin {
+pub(super) fn origin() -> Origin {
     Origin::of(&Url::parse("http://one/").unwrap()).unwrap()
 }
 

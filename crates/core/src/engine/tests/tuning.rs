@@ -8,6 +8,7 @@ use url::Url;
 use super::super::*;
 use super::complete::{fixed, policies};
 use super::host::Host;
+use super::learnt::origin;
 use super::world::World;
 use crate::ErrorKind;
 use crate::connection::{Origin, Protocol};
@@ -129,10 +130,7 @@ fn connections_that_were_opened_ahead_are_shared_by_larger_files() {
         let mut world = World::new(Box::new(Hat)).host("one", host.files(200, |_| 700_000));
         world.mbps = 50.0;
         world.get_all();
-        world.send(Event::Reached {
-            origin: Origin::of(&Url::parse("http://one/").unwrap()).unwrap(),
-            rtt,
-        });
+        world.send(Event::Reached { origin: origin(), rtt });
         world.run_for(secs(2));
         let told = world.told["one"];
         world.run();
