@@ -19,8 +19,12 @@ const LEAST_SHARE: Bytes = Bytes(16 * 1448);
 /// loses nothing, and whatever shares a connection leaves it warm for the next.
 const MULTIPLEXED: u32 = 16;
 
-/// So many are left where a path is too slow for [`MULTIPLEXED`]: what is lost on one holds nothing up on the others.
-const FEWEST_MULTIPLEXED: u32 = 4;
+/// What each connection over a slow path shall have in flight, its part of the queue included: half a
+/// [`LOSSLESS_WINDOW`] and a little, as much as the others have beside a window that grows.
+const SLOW_SHARE: Bytes = Bytes(LEAST_SHARE.0 * 2);
+
+/// So many are left however slow a path is: what is lost on one holds nothing up on the other.
+const FEWEST_HELD: u32 = 2;
 
 /// What the queue in front of a slow link commonly holds, in time.
 const QUEUE: Duration = Duration::from_millis(200);
@@ -211,17 +215,23 @@ pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) 
     Sharing { connections: connections.max(DEFAULT_CHANNELS), requests }
 }
 
+/// Connections of which a path, with the queue in front of it, holds a [`SLOW_SHARE`] each, or whose windows fill
+/// it: two at least, and no more than are usual. What more of them have in flight over a slow path is lost.
+pub fn held(link: &LinkEstimate) -> u32 {
+    let shares = (link.bandwidth * (link.rtt + QUEUE)).0 / SLOW_SHARE.0;
+    let fill_it = link.bdp().div_ceil(link.stream_window);
+    shares.max(fill_it).clamp(FEWEST_HELD.into(), DEFAULT_CHANNELS.into()) as u32
+}
+
 /// Connections over which files larger than [`FEW_ROUND_TRIPS`] are multiplexed: more where losses
 /// keep windows small, or hosts do; fewer where a slow path and its queue do not hold a share for each.
 pub fn multiplexed(link: &LinkEstimate) -> u32 {
-    let (windows, least) = if link.stream_window >= LOSSLESS_WINDOW {
-        let held = (link.bandwidth * link.rtt.max(QUEUE)).0 / LEAST_SHARE.0;
-        let least = held.clamp(FEWEST_MULTIPLEXED.into(), MULTIPLEXED.into());
-        (link.bdp().div_ceil(WIDEST_WINDOW), least as u32)
+    let windows = if link.stream_window >= LOSSLESS_WINDOW {
+        link.bdp().div_ceil(WIDEST_WINDOW)
     } else {
-        (link.bdp().div_ceil(link.stream_window).saturating_mul(2), MULTIPLEXED)
+        link.bdp().div_ceil(link.stream_window).saturating_mul(2)
     };
-    let least = if link.rtt < NEXT_DOOR { 1 } else { least };
+    let least = if link.rtt < NEXT_DOOR { 1 } else { held(link) };
     u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(least)
 }
 
@@ -348,9 +358,14 @@ mod tests {
         // 1.25 MB in windows of 60 kB, twice.
         assert_eq!(multiplexed(&link(50.0, 200, Bytes(60_000))), 42);
         assert_eq!(multiplexed(&link(50.0, 200, Bytes(1))), 53);
-        assert_eq!(multiplexed(&link(1.0, 8, Bytes(30_000))), MULTIPLEXED);
+        assert_eq!(multiplexed(&link(1.0, 8, Bytes(30_000))), FEWEST_HELD, "one fills it");
+        assert_eq!(
+            multiplexed(&link(5.0, 200, Bytes(6_000))),
+            MULTIPLEXED,
+            "losses keep them small"
+        );
         let clean = |mbps| multiplexed(&link(mbps, 30, Bytes::kib(64)));
-        assert_eq!([clean(1.0), clean(10.0), clean(20.0)], [FEWEST_MULTIPLEXED, 10, MULTIPLEXED]);
+        assert_eq!([clean(1.0), clean(10.0), clean(20.0)], [FEWEST_HELD, 6, 12]);
         // 25 MB in windows of 1 MiB.
         assert_eq!(multiplexed(&link(1_000.0, 200, Bytes::kib(64))), 24);
         let next_door = |mbps| LinkEstimate {
@@ -358,6 +373,15 @@ mod tests {
             ..link(mbps, 1, Bytes::kib(64))
         };
         assert_eq!([multiplexed(&next_door(1_000.0)), multiplexed(&next_door(1e5))], [1, 3]);
+    }
+
+    #[test]
+    fn a_slow_path_holds_few_connections_unless_their_windows_stay_small() {
+        let on = |mbps, millis, window| held(&link(mbps, millis, window));
+        let clean = |mbps| on(mbps, 60, Bytes::kib(64));
+        assert_eq!([clean(1.0), clean(10.0), clean(50.0)], [FEWEST_HELD, 7, DEFAULT_CHANNELS]);
+        assert_eq!(on(15.0, 150, Bytes(17_000)), DEFAULT_CHANNELS, "losses");
+        assert_eq!(on(1.0, 20, Bytes(1_500)), FEWEST_HELD, "it holds next to nothing");
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub mod parts;
 pub mod policy;
 pub mod ranges;
 pub mod rate;
+mod refusals;
 pub mod rests;
 pub mod silence;
 pub mod sizes;

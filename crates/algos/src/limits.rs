@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::refusals::{Refusals, Told};
 use crate::time::Timestamp;
 
 /// A small random number generator (`SplitMix64`) whose seed is an argument. It spreads retries;
@@ -90,10 +91,9 @@ pub struct OriginBudget {
     has_answered: bool,
     /// Connections that were reset since it last answered.
     breaks: u32,
-    /// The part of late requests that it refused without a word of time.
-    refused: f64,
-    /// Requests that it refused since it last answered.
-    refusals: u32,
+    refusals: Refusals,
+    /// What was allowed before the first cut for refusals, and was too many.
+    before_refusals: Option<(u32, Option<u32>)>,
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
@@ -102,12 +102,6 @@ pub struct OriginBudget {
 /// Requests that were under way together fail together: what began before overload was seen and fails
 /// within this time belongs to the same event.
 const SAME_EVENT: Duration = Duration::from_secs(1);
-
-/// Refusals of such a part of the late requests tell of too many.
-const TELLING_PART: f64 = 0.25;
-
-/// So many requests count for that.
-const LATE_REQUESTS: f64 = 16.0;
 
 /// One more connection is tried after each such time without overload.
 const GROWTH_INTERVAL: Duration = Duration::from_secs(2);
@@ -128,8 +122,8 @@ impl OriginBudget {
             overloaded_at: None,
             has_answered: true,
             breaks: 0,
-            refused: 0.0,
-            refusals: 0,
+            refusals: Refusals::default(),
+            before_refusals: None,
             vain_requests: 0,
             vain_since: None,
             blocked_until: None,
@@ -229,18 +223,29 @@ impl OriginBudget {
 
     /// The origin refused a request while `in_use` were under way, it included, and said nothing of time. One of
     /// many now and then is no overload: as [`on_overload`](Self::on_overload) where a quarter of the
-    /// late requests is refused, or no other is under way.
+    /// late requests is refused, or no other is under way. Where a cut should have been enough and some are refused
+    /// after it, those are chance, and all cuts for refusals are undone.
     pub fn on_refusal(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
-        self.refusals += 1;
-        self.refused += (1.0 - self.refused) / LATE_REQUESTS;
-        let is_telling = in_use <= 1 || !self.has_answered || self.refused >= TELLING_PART;
-        // Those that were refused just before are no more under way.
-        let is_news = is_telling && self.on_overload(now, began, in_use + self.refusals - 1, None);
-        if is_news {
-            // Whether fewer are refused now is another question.
-            self.refused = 0.0;
+        match self.refusals.on_refusal(in_use, self.has_answered) {
+            Told::Nothing => false,
+            Told::Chance => {
+                if let Some((allowed, too_many)) = self.before_refusals.take() {
+                    self.allowed = self.allowed.max(allowed);
+                    self.too_many = too_many;
+                }
+                false
+            }
+            Told::TooMany => {
+                let before = (self.allowed, self.too_many);
+                let at_once = in_use + self.refusals.in_a_row() - 1;
+                let is_news = self.on_overload(now, began, at_once, None);
+                if is_news {
+                    self.refusals.on_cut(in_use);
+                    self.before_refusals.get_or_insert(before);
+                }
+                is_news
+            }
         }
-        is_news
     }
 
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
@@ -279,8 +284,7 @@ impl OriginBudget {
     pub fn on_success(&mut self, now: Timestamp) -> bool {
         self.has_answered = true;
         self.breaks = 0;
-        self.refusals = 0;
-        self.refused -= self.refused / LATE_REQUESTS;
+        self.refusals.on_answer();
         self.vain_requests = 0;
         self.vain_since = None;
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
@@ -395,6 +399,40 @@ mod tests {
         assert_eq!(together, [13], "a quarter, and once");
         assert_eq!((budget.capacity(), budget.too_many), (8, Some(16)));
         assert!(OriginBudget::new(16).on_refusal(at(0), at(0), 1), "there is no other");
+    }
+
+    /// What is allowed after sixty rounds of as many requests as are allowed, of which `refuses` says by their
+    /// number whether one is refused.
+    fn allowed_after(mut refuses: impl FnMut(u32) -> bool) -> u32 {
+        let mut budget = OriginBudget::new(64);
+        for round in 1..60 {
+            let (began, now) = (at(round * 100), at(round * 100 + 50));
+            let at_once = budget.allowed(began);
+            for nth in 1..=at_once {
+                if refuses(nth) {
+                    budget.on_refusal(now, began, at_once);
+                } else {
+                    budget.on_success(now);
+                }
+            }
+        }
+        budget.capacity()
+    }
+
+    #[test]
+    fn what_is_refused_by_chance_costs_no_connections() {
+        for part in [0.1, 0.2, 0.3] {
+            for seed in 0..20 {
+                let mut jitter = Jitter::new(seed);
+                let allowed = allowed_after(|_| jitter.fraction() < part);
+                assert!(allowed >= 32, "{part}: {allowed}");
+            }
+        }
+        for bears in [2, 10, 24, 40, 60] {
+            let allowed = allowed_after(|nth| nth > bears);
+            assert!(allowed * 3 <= bears * 4 + 6, "{allowed} of {bears}");
+            assert!(allowed * 2 >= bears, "{allowed} of {bears}");
+        }
     }
 
     #[test]

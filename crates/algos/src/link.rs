@@ -46,6 +46,9 @@ impl LinkEstimate {
 /// Goodput is so near at least to the pace of answers that filled the path: requests and queues leave gaps.
 const NEAR_PACE: f64 = 0.7;
 
+/// The pace of the first answers is that of the path within this factor: a few packets tell it.
+const BESIDE_PACE: f64 = 2.0;
+
 fn are_apart(a: f64, b: f64, factor: f64) -> bool {
     a > b * factor || b > a * factor
 }
@@ -211,6 +214,15 @@ impl LinkEstimator {
         let first = self.first.rate()?;
         let sampled = self.bandwidth.max();
         Some(if self.was_full || sampled > first { sampled } else { first })
+    }
+
+    /// What the path carries by the pace of the first answers, as long as goodput does not contradict: more tells that
+    /// a server held them back, and less, once it has settled, that servers or losses hold all connections back.
+    pub fn paced_bandwidth(&self) -> Option<BitRate> {
+        let (pace, sampled) = (self.first.rate()?, self.bandwidth.max());
+        let is_held_back = self.was_full && sampled.bps() * BESIDE_PACE < pace.bps();
+        let is_outpaced = sampled.bps() > pace.bps() * BESIDE_PACE;
+        (!is_held_back && !is_outpaced).then_some(if sampled > pace { sampled } else { pace })
     }
 
     /// Whether `rate` is about what the path can carry, as the pace of the first answers has told.
@@ -419,6 +431,22 @@ mod tests {
             estimator.on_delivered(Timestamp::from_millis(from + i * 10), rate * step, streams);
         }
         from + seconds * 1000
+    }
+
+    #[test]
+    fn the_first_pace_is_believed_until_goodput_contradicts() {
+        let paced = |mbps: f64, streams: u32| {
+            let mut estimator = LinkEstimator::new(LinkConfig::default());
+            estimator.on_rtt(Timestamp::START, Duration::from_millis(50));
+            estimator.on_pace(BitRate::from_mbps(10.0));
+            steady(&mut estimator, 0, 3, BitRate::from_mbps(mbps), streams);
+            estimator.paced_bandwidth().map(|rate| rate.bps().round() / 1e6)
+        };
+        assert_eq!(paced(9.0, 2), Some(10.0));
+        assert_eq!(paced(12.0, 2).map(f64::round), Some(12.0));
+        assert_eq!(paced(3.0, 6), None, "servers hold six connections back");
+        assert_eq!(paced(30.0, 2), None, "a server held its first answers back");
+        assert_eq!(LinkEstimator::new(LinkConfig::default()).paced_bandwidth(), None);
     }
 
     #[test]

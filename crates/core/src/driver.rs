@@ -269,6 +269,10 @@ impl Run {
                 let recorder = &self.driver.recorder;
                 recorder.disk_full(now, space.as_ref(), is_quota, needed, patience);
             }
+            Action::HostAway { failure } => {
+                let waits_for = self.driver.engine.outstanding();
+                self.driver.recorder.host_away(now, waits_for, &failure);
+            }
             Action::LookForSpace => {
                 let free = self.driver.sink.space().map(|space| space.free);
                 self.driver.mailbox.put(Event::Space(free));

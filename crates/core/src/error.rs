@@ -46,7 +46,7 @@ pub enum ErrorKind {
     Redirect,
     /// 401, 403 or 407. Not retried.
     Auth,
-    /// 429 or 503. Retried as the server says, with fewer connections.
+    /// 429, 503, or 403 with `Retry-After`. Retried as the server says, with fewer connections.
     Overloaded,
     /// The bytes are not those that the digest promised. Not retried.
     Checksum,
@@ -59,10 +59,12 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// What a status means that brings no file.
-    pub(crate) fn of_status(status: StatusCode) -> Self {
+    /// What a status means that brings no file. Some servers say 403 to who asks too often, and `asks_to_wait`
+    /// tells that from a refusal of who asks.
+    pub(crate) fn of_status(status: StatusCode, asks_to_wait: bool) -> Self {
         match status.as_u16() {
             404 | 410 => Self::NotFound,
+            403 if asks_to_wait => Self::Overloaded,
             401 | 403 | 407 => Self::Auth,
             429 | 503 => Self::Overloaded,
             408 | 500..=599 => Self::ServerError,

@@ -28,7 +28,7 @@ pub enum RunEvent {
     File(FileReport),
     /// How far the run is; at most four a second.
     Progress(Progress),
-    /// Nothing moves until something outside has changed.
+    /// Something moves only when something outside has changed.
     Waiting(Waiting),
     /// Something is of no use that was asked for, and the run goes on without it.
     Warning(Warning),
@@ -48,14 +48,14 @@ pub struct Warning {
     pub reason: String,
 }
 
-/// Nothing moves until something outside has changed: the disk is full.
+/// Something moves only when something outside has changed: the disk is full, or a host is away.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Waiting {
     /// Since the run began, seconds.
     pub at_s: f64,
     /// Bytes still to come, as far as known.
     pub bytes_needed: u64,
-    /// Bytes that are free, where that can be known. A quota may allow fewer.
+    /// Bytes that are free, where the disk is full and that can be known. A quota may allow fewer.
     pub bytes_free: Option<u64>,
     /// For what, and for how long.
     pub reason: String,

@@ -267,6 +267,16 @@ impl Recorder {
         }));
     }
 
+    /// A host is waited for that failed with `failure`.
+    pub(crate) fn host_away(&self, now: Timestamp, needed: Bytes, failure: &str) {
+        self.outbox.put(RunEvent::Waiting(Waiting {
+            at_s: seconds(now),
+            bytes_needed: needed.0,
+            bytes_free: None,
+            reason: format!("{failure}: waiting for the host"),
+        }));
+    }
+
     /// Something is of no use, and the run goes on without it.
     pub(crate) fn warned(&self, now: Timestamp, url: &url::Url, reason: String) {
         self.outbox.put(RunEvent::Warning(Warning { at_s: seconds(now), url: shown(url), reason }));

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{HOST, PROXY_AUTHORIZATION, RANGE};
+use http::header::{HOST, PROXY_AUTHORIZATION, RANGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use pelton_algos::connections::LONGEST_AHEAD;
 use tokio::sync::oneshot;
@@ -85,7 +85,8 @@ pub(super) async fn exchange(
         let error = match answer {
             Ok((head, body)) => {
                 let (took, origin) = (began.elapsed(), set.origin().clone());
-                let is_served = !ErrorKind::of_status(head.status()).is_overload();
+                let asks_to_wait = head.headers().contains_key(RETRY_AFTER);
+                let is_served = !ErrorKind::of_status(head.status(), asks_to_wait).is_overload();
                 set.note_answer(&lease, took, is_served);
                 let facts = Facts::of(head.status(), head.headers());
                 if may_follow && lease.protocol() == Protocol::Http11 && !lease.is_behind {

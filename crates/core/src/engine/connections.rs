@@ -6,6 +6,7 @@ use pelton_algos::cluster::Cluster;
 use pelton_algos::connections::{self, FEW_ROUND_TRIPS};
 use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
+use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
@@ -85,13 +86,30 @@ impl Engine {
             let bandwidth = if seen > link.bandwidth { seen } else { link.bandwidth };
             let link = LinkEstimate { bandwidth, ..link };
             let times = self.spread.times();
-            let separate = connections::with_room(&link).saturating_mul(times);
-            let kept = self.kept_early();
-            let few = connections::multiplexed(&link).max(kept).saturating_mul(times);
+            let held = self.held(&link, clusters);
+            let (separate, few) = match held {
+                Some(few) => (few, few),
+                None => (connections::with_room(&link), connections::multiplexed(&link)),
+            };
+            let separate = separate.saturating_mul(times);
+            let kept = if held.is_some() { 0 } else { self.kept_early() };
+            let few = few.max(kept).saturating_mul(times);
             let shared = few.min(separate).max(kept);
             let shared = shared + u32::from(self.spread.probes());
             Room { separate, shared, pipelined: 1, ..Room::default() }
         });
+    }
+
+    /// Connections for which a path has room that was seen to be slow. Files that end before their windows have grown
+    /// overfill nothing.
+    fn held(&self, link: &LinkEstimate, clusters: &[Cluster]) -> Option<u32> {
+        let is_long = |cluster: &Cluster| cluster.mean_size >= SPLIT_FLOOR;
+        if !clusters.iter().all(is_long) {
+            return None;
+        }
+        let bandwidth = self.link.paced_bandwidth()?;
+        let held = connections::held(&LinkEstimate { bandwidth, ..*link });
+        (held < DEFAULT_CHANNELS).then_some(held)
     }
 
     /// Before anything is known of files and link, the first requests find out. Nothing where the files

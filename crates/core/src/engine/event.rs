@@ -400,6 +400,11 @@ pub enum Action {
         /// It is the user's quota that is used up.
         is_quota: bool,
     },
+    /// A host can't be reached, or refuses whatever it is asked: its files wait.
+    HostAway {
+        /// What it failed with last, in words.
+        failure: String,
+    },
     /// See how much space there is; answer with [`Event::Space`].
     LookForSpace,
     /// Nothing is left to do.

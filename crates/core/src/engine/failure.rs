@@ -30,53 +30,67 @@ const BAN_DOUBLINGS: u32 = 5;
 /// seconds who has opened too many.
 const BAN: Duration = Duration::from_secs(10);
 
+/// A host that can't be reached is asked again no later than this, and no later than a quarter of the time that
+/// it could not be: who comes back is found soon, and who does not is asked ever more rarely.
+const SOON: Duration = Duration::from_secs(1);
+const LATER: u32 = 4;
+
+/// Who waits so long for a host is told.
+const NOTICED: Duration = Duration::from_secs(2);
+
 /// What comes once more if need be: a few first parts, or what came within this time.
 const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
 
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
-        let Stream { file, origin, attempt, has_head, .. } = stream;
-        if failure.kind == ErrorKind::Descriptors {
-            self.on_too_many_open(now, stream.began, file, failure);
-            return;
+        let Stream { file, origin, began, .. } = stream;
+        match failure.kind {
+            ErrorKind::Descriptors => self.on_too_many_open(now, began, file, failure),
+            ErrorKind::DiskFull => self.on_full(now, file, failure),
+            _ if self.goes_back(now, &stream, &failure) => {}
+            _ if self.note_failure(now, &stream, &failure) => {
+                let state = &self.origins[origin.0 as usize];
+                let attempts = state.connect_failures.max(state.budget.vain_requests());
+                self.give_up_origin(now, origin, &after(attempts, failure));
+            }
+            _ => {
+                self.tell_of_wait(now, origin, &failure);
+                self.retry_or_fail(now, &stream, failure);
+            }
         }
-        if self.goes_back(now, &stream, &failure) {
-            return;
+    }
+
+    /// Takes note of what the failure of `stream` tells of its origin. Whether nothing can be had of that.
+    fn note_failure(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) -> bool {
+        let (origin, kind) = (stream.origin, failure.kind);
+        let is_turned_away = stream.is_turned_away(kind);
+        if kind.is_overload() || is_turned_away {
+            self.note_overload(now, stream, failure);
         }
-        if failure.kind.is_overload() || stream.is_turned_away(failure.kind) {
-            self.note_overload(now, &stream, &failure);
-        }
-        if stream.whole && stream.in_parts && !has_head && failure.kind.is_answer() {
+        if stream.whole && stream.in_parts && !stream.has_head && kind.is_answer() {
             self.origin(origin).note_ranges(true, Some(false));
         }
-        let unreachable = !has_head
-            && matches!(failure.kind, ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout);
-        if unreachable {
-            self.note_unreachable(now, &stream, failure.kind);
+        let is_unreachable = stream.is_unreachable(kind);
+        if is_unreachable {
+            self.note_unreachable(now, stream, kind);
         }
-        if unreachable || failure.kind.is_overload() {
+        if is_unreachable || kind.is_overload() {
             self.growth.on_refusal(now);
             self.spread.on_refusal(now);
             self.redecide = true;
         }
-        let concerns_all = matches!(failure.kind, ErrorKind::Tls | ErrorKind::Overloaded);
-        if (unreachable || concerns_all || stream.is_turned_away(failure.kind))
-            && self.fails_whole_origin(now, origin, failure.kind)
-        {
-            let state = &self.origins[origin.0 as usize];
-            let attempts = state.connect_failures.max(state.budget.vain_requests());
-            self.give_up_origin(now, origin, &after(attempts, failure));
-            return;
-        }
-        if failure.kind == ErrorKind::DiskFull {
-            self.on_full(now, file, failure);
-            return;
-        }
+        let concerns_all = matches!(kind, ErrorKind::Tls | ErrorKind::Overloaded);
+        (is_unreachable || concerns_all || is_turned_away)
+            && self.fails_whole_origin(now, origin, kind)
+    }
+
+    fn retry_or_fail(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
+        let Stream { file, origin, attempt, has_head, .. } = *stream;
         let retry = self.config.retry;
         // A host that can't be reached says nothing about the file.
-        let blameless = unreachable && failure.kind != ErrorKind::Timeout
-            || stream.is_turned_away(failure.kind) && self.turns_all_away(&stream);
+        let blameless = stream.is_unreachable(failure.kind) && failure.kind != ErrorKind::Timeout
+            || stream.is_turned_away(failure.kind) && self.turns_all_away(stream);
         let entry = &mut self.files[file.index()];
         // Streams that were in flight together fail together: that is one failed attempt.
         if attempt == entry.attempt && !blameless {
@@ -84,7 +98,7 @@ impl Engine {
             entry.failures += 1;
             entry.setbacks += 1;
         }
-        let may_be_had_whole = self.may_be_had_whole(&stream, failure.kind);
+        let may_be_had_whole = self.may_be_had_whole(stream, failure.kind);
         let patience = match failure.kind {
             ErrorKind::Overloaded if !may_be_had_whole => patiently(retry.attempts),
             _ => retry.attempts,
@@ -103,7 +117,7 @@ impl Engine {
             return;
         }
         if failure.kind.is_answer() {
-            self.give_back(&stream);
+            self.give_back(stream);
         }
         let entry = &self.files[file.index()];
         let another = entry.not_before.is_none();
@@ -252,11 +266,21 @@ impl Engine {
             return;
         }
         state.failed_at = Some(now);
-        state.failing_since.get_or_insert(now);
+        let failing_for = now.saturating_since(*state.failing_since.get_or_insert(now));
         state.connect_failures += 1;
         if kind != ErrorKind::Timeout {
             let pause = retry.delay(state.connect_failures, &mut self.jitter);
-            state.budget.leave_alone(now + pause);
+            state.budget.leave_alone(now + pause.min(SOON.max(failing_for / LATER)));
+        }
+    }
+
+    /// Says, once until it answers, that an origin is waited for, and what for.
+    fn tell_of_wait(&mut self, now: Timestamp, origin: OriginId, failure: &Failure) {
+        let state = &mut self.origins[origin.0 as usize];
+        let Some(until) = state.budget.next_timeout(now) else { return };
+        let waiting = until.saturating_since(now) + state.failing_for(now);
+        if waiting >= NOTICED && !std::mem::replace(&mut state.has_told_of_wait, true) {
+            self.actions.push(Action::HostAway { failure: failure.message.clone() });
         }
     }
 
@@ -281,15 +305,16 @@ impl Engine {
             }
             // It was there: a network that changed or a server that restarts may come back.
             ErrorKind::Connect | ErrorKind::Resolve if state.has_answered() => {
-                state.connect_failures >= patiently(attempts)
+                let patience = retry.longest_delay.saturating_mul(attempts).saturating_mul(2);
+                attempts == 1
+                    || state.connect_failures >= attempts && state.failing_for(now) >= patience
             }
             ErrorKind::Timeout if state.has_answered() => false,
             // Somebody is there and closes what comes: perhaps it was too much at once.
             ErrorKind::Connect
                 if attempts > 1 && state.contact == Contact::Reached && state.may_have_banned() =>
             {
-                let since = state.failing_since.unwrap_or(now);
-                state.connect_failures >= attempts && now.saturating_since(since) >= BAN
+                state.connect_failures >= attempts && state.failing_for(now) >= BAN
             }
             _ => state.connect_failures >= attempts,
         }

@@ -93,6 +93,12 @@ impl Stream {
         self.whole && !self.in_parts
     }
 
+    /// Whether its host can't be reached, or lets it wait for an answer.
+    const fn is_unreachable(&self, failure: ErrorKind) -> bool {
+        !self.has_head
+            && matches!(failure, ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout)
+    }
+
     /// Whether its connection was taken and closed without an answer.
     const fn is_turned_away(&self, failure: ErrorKind) -> bool {
         !self.has_head && matches!(failure, ErrorKind::Reset | ErrorKind::ShortBody)

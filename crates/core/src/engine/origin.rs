@@ -1,5 +1,7 @@
 //! What is known of an origin.
 
+use std::time::Duration;
+
 use pelton_algos::crowding::Crowding;
 use pelton_algos::limits::OriginBudget;
 use pelton_algos::tail::Tail;
@@ -48,6 +50,8 @@ pub(super) struct OriginState {
     /// When the first and the last one of them was counted.
     pub(super) failing_since: Option<Timestamp>,
     pub(super) failed_at: Option<Timestamp>,
+    /// It was said that it is waited for.
+    pub(super) has_told_of_wait: bool,
     /// When anything came last.
     pub(super) came_at: Timestamp,
     /// Most connections that it was asked to have open, or that had requests.
@@ -86,6 +90,7 @@ impl OriginState {
             connect_failures: 0,
             failing_since: None,
             failed_at: None,
+            has_told_of_wait: false,
             came_at: Timestamp::START,
             opened: 0,
             opened_early: 0,
@@ -109,6 +114,12 @@ impl OriginState {
         if matches!(self.contact, Contact::None) {
             self.contact = Contact::Reached;
         }
+    }
+
+    /// For how long it could not be reached, or has answered nothing that it was asked for.
+    pub(super) fn failing_for(&self, now: Timestamp) -> Duration {
+        let since = self.failing_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        since.max(self.budget.vain_for(now))
     }
 
     /// Whether it was asked for more than hardly any server minds.

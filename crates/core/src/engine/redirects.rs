@@ -14,8 +14,7 @@ impl Engine {
     /// expire, and mirrors go. Then its file is asked for where the list says for good, and what has come is
     /// kept. Returns whether that is so.
     pub(super) fn goes_back(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) -> bool {
-        let unreachable = !stream.has_head
-            && matches!(failure.kind, ErrorKind::Connect | ErrorKind::Resolve | ErrorKind::Timeout);
+        let unreachable = stream.is_unreachable(failure.kind);
         let is_final = failure.kind.is_answer() && !failure.kind.is_retryable();
         if !stream.redirected || !(unreachable || is_final || failure.kind == ErrorKind::Tls) {
             return false;

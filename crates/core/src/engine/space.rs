@@ -111,7 +111,7 @@ impl Engine {
     }
 
     /// Bytes still to come, as far as known.
-    fn outstanding(&self) -> Bytes {
+    pub(crate) fn outstanding(&self) -> Bytes {
         let totals = self.totals();
         totals.expected.saturating_sub(totals.delivered)
     }

@@ -186,6 +186,7 @@ impl Engine {
         state.contact = Contact::Answered;
         state.connect_failures = 0;
         state.failing_since = None;
+        state.has_told_of_wait = false;
         self.redecide |= state.budget.on_success(now);
     }
 

@@ -13,11 +13,16 @@ use crate::{Error, ErrorKind};
 
 /// The error that `status` is, with what to do.
 pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -> Error {
-    let kind = ErrorKind::of_status(status);
+    let pause = retry_after(headers, SystemTime::now());
+    let kind = ErrorKind::of_status(status, pause.is_some());
     let advice = match kind {
         ErrorKind::NotFound => "; check the URL",
         ErrorKind::Auth if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
             "; give the proxy's user name and password in its URL"
+        }
+        ErrorKind::Auth if status == StatusCode::FORBIDDEN => {
+            "; if it takes credentials, give them with --user, --netrc or --cookie-file; if it limits how \
+             much is asked for, try again later with --polite"
         }
         ErrorKind::Auth => "; give credentials with --user, --netrc or --cookie-file",
         ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
@@ -27,7 +32,7 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
     let reason = status.canonical_reason().unwrap_or("");
     let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());
     let error = Error::new(kind, message);
-    match retry_after(headers, SystemTime::now()).filter(|_| kind == ErrorKind::Overloaded) {
+    match pause.filter(|_| kind == ErrorKind::Overloaded) {
         Some(pause) => error.with_source(RetryAfter(pause)),
         None => error,
     }
@@ -85,6 +90,18 @@ mod tests {
             advice(StatusCode::PROXY_AUTHENTICATION_REQUIRED).contains("the proxy's user name")
         );
         assert!(advice(StatusCode::UNAUTHORIZED).contains("--user"));
+    }
+
+    #[test]
+    fn who_forbids_and_asks_to_wait_is_overloaded() {
+        let url: Url = "http://host/file".parse().unwrap();
+        let wait = HeaderMap::from_iter([(http::header::RETRY_AFTER, "3".parse().unwrap())]);
+        let error = status_error(&url, StatusCode::FORBIDDEN, &wait);
+        assert_eq!(error.kind(), ErrorKind::Overloaded);
+        assert_eq!(asked_pause(&error), Some(Duration::from_secs(3)));
+        let error = status_error(&url, StatusCode::FORBIDDEN, &HeaderMap::new());
+        assert_eq!(error.kind(), ErrorKind::Auth);
+        assert!(error.message().contains("--user") && error.message().contains("--polite"));
     }
 
     #[test]

@@ -194,6 +194,7 @@ impl World {
             | Action::Checkpoint { .. }
             | Action::Kept { .. }
             | Action::DiskFull { .. }
+            | Action::HostAway { .. }
             | Action::LookForSpace
             | Action::GiveUp { .. } => {}
         }

@@ -157,9 +157,15 @@ fn a_host_that_is_away_for_a_while_is_waited_for() {
         world.host_mut("one").refuses = true;
         world.break_all(ErrorKind::ShortBody);
         world.run_for(secs(20));
+        let tried = world.fetches.len();
         world.host_mut("one").refuses = false;
+        world.run_for(secs(6));
+        assert!(world.fetches.len() > tried, "back after a quarter of the time that it was away");
         world.run();
         world.assert_all_complete();
+        let told: Vec<f64> =
+            world.away.iter().map(|(at, _)| at.since_start().as_secs_f64()).collect();
+        assert!(matches!(told[..], [at] if (2.5..6.0).contains(&at)), "told once: {told:?}");
     }
 }
 

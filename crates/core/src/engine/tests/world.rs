@@ -99,6 +99,8 @@ pub(super) struct World {
     pub(super) free: Option<u64>,
     /// When the disk was found full.
     pub(super) full_since: Vec<Timestamp>,
+    /// When it was said that a host is away, and why.
+    pub(super) away: Vec<(Timestamp, String)>,
     /// Limits that the engine told, by host.
     pub(super) told: BTreeMap<String, u32>,
     /// Requests that each connection shall bear, by host.
@@ -148,6 +150,7 @@ impl World {
             aborts: Vec::new(),
             free: None,
             full_since: Vec::new(),
+            away: Vec::new(),
             told: BTreeMap::new(),
             pipelined: BTreeMap::new(),
             done: false,
@@ -402,6 +405,7 @@ impl World {
                 assert!(self.live.is_empty() && needed.0 > 0);
                 self.full_since.push(self.now);
             }
+            Action::HostAway { failure } => self.away.push((self.now, failure)),
             Action::LookForSpace => {
                 let space = Event::Space(self.free.map(Bytes));
                 self.later(Duration::ZERO, Coming::Event(Box::new(space)));
