@@ -223,7 +223,7 @@ impl OriginBudget {
 
     /// The origin refused a request while `in_use` were under way, it included, and said nothing of time. One of
     /// many now and then is no overload: as [`on_overload`](Self::on_overload) where a quarter of the
-    /// late requests is refused, or no other is under way. Where a cut should have been enough and some are refused
+    /// late requests is refused, or three in a row while no other is under way. Where a cut should have been enough and some are refused
     /// after it, those are chance, and all cuts for refusals are undone.
     pub fn on_refusal(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
         match self.refusals.on_refusal(in_use, self.has_answered) {
@@ -398,7 +398,8 @@ mod tests {
             (1..=16).rev().filter(|in_use| budget.on_refusal(at(90_000), at(0), *in_use)).collect();
         assert_eq!(together, [13], "a quarter, and once");
         assert_eq!((budget.capacity(), budget.too_many), (8, Some(16)));
-        assert!(OriginBudget::new(16).on_refusal(at(0), at(0), 1), "there is no other");
+        let mut alone = OriginBudget::new(16);
+        assert_eq!([0; 3].map(|now| alone.on_refusal(at(now), at(now), 1)), [false, false, true]);
     }
 
     /// What is allowed after sixty rounds of as many requests as are allowed, of which `refuses` says by their

@@ -11,6 +11,9 @@ const LATE_REQUESTS: u32 = 16;
 /// reason.
 const HALF: f64 = 0.5;
 
+/// So many refusals in a row where no other request is under way call for a pause.
+const IN_VAIN: u32 = 3;
+
 /// So many refusals after a cut that should have left none show that it was for nothing.
 const AGAIN: u32 = 2;
 
@@ -69,7 +72,8 @@ impl Refusals {
         let telling_part = TELLING_PART.max(self.chance * MORE_THAN_CHANCE);
         let is_telling =
             self.late >= telling_part && (!self.was_cut || self.is_known() || self.late >= HALF);
-        if is_telling || in_use <= 1 || !has_answered { Told::TooMany } else { Told::Nothing }
+        let is_vain = in_use <= 1 && self.in_a_row >= IN_VAIN;
+        if is_telling || is_vain || !has_answered { Told::TooMany } else { Told::Nothing }
     }
 
     /// Requests that were refused just before, and so are no more under way.
