@@ -215,7 +215,7 @@ pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) 
     Sharing { connections: connections.max(DEFAULT_CHANNELS), requests }
 }
 
-/// Connections of which a path, with the queue in front of it, holds a [`SLOW_SHARE`] each, or whose windows fill
+/// Connections of which a path, with the queue in front of it, holds 46 kB each, or whose windows fill
 /// it: two at least, and no more than are usual. What more of them have in flight over a slow path is lost.
 pub fn held(link: &LinkEstimate) -> u32 {
     let shares = (link.bandwidth * (link.rtt + QUEUE)).0 / SLOW_SHARE.0;
