@@ -230,7 +230,7 @@ impl OriginBudget {
             Told::Nothing => false,
             Told::Chance => {
                 if let Some((allowed, too_many)) = self.before_refusals.take() {
-                    self.allowed = self.allowed.max(allowed);
+                    self.allowed = self.allowed.max(allowed).min(self.ceiling);
                     self.too_many = too_many;
                 }
                 false
