@@ -19,8 +19,8 @@ const LEAST_SHARE: Bytes = Bytes(16 * 1448);
 /// loses nothing, and whatever shares a connection leaves it warm for the next.
 const MULTIPLEXED: u32 = 16;
 
-/// What each connection over a slow path shall have in flight, its part of the queue included: half a
-/// [`LOSSLESS_WINDOW`] and a little, as much as the others have beside a window that grows.
+/// What each connection over a slow path shall have in flight, its part of the queue included: twice the
+/// [`LEAST_SHARE`], as a window that grows doubles before it is known that the queue is full.
 const SLOW_SHARE: Bytes = Bytes(LEAST_SHARE.0 * 2);
 
 /// So many are left however slow a path is: what is lost on one holds nothing up on the other.

@@ -223,8 +223,8 @@ impl OriginBudget {
 
     /// The origin refused a request while `in_use` were under way, it included, and said nothing of time. One of
     /// many now and then is no overload: as [`on_overload`](Self::on_overload) where a quarter of the
-    /// late requests is refused, or three in a row while no other is under way. Where a cut should have been enough and some are refused
-    /// after it, those are chance, and all cuts for refusals are undone.
+    /// late requests is refused, or three in a row while no other is under way. Where a cut should have been
+    /// enough and some are refused after it, those are chance, and all cuts for refusals are undone.
     pub fn on_refusal(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
         match self.refusals.on_refusal(in_use, self.has_answered) {
             Told::Nothing => false,

@@ -27,7 +27,7 @@ pub(crate) enum Told {
     Nothing,
     /// The origin was asked for too much at once.
     TooMany,
-    /// As many are refused as before there were fewer requests: their number is not the reason.
+    /// Some are refused although there are so few requests that none should be: their number is not the reason.
     Chance,
 }
 
