@@ -37,6 +37,13 @@ const LEFT_PARTS: u64 = 4;
 /// once for the request, and once for the queue that it may meet.
 const LEAD_ANSWERS: u32 = 2;
 
+/// While a window doubles each round trip, what comes meanwhile is four times of what came in the last one: whose
+/// server runs out of what it was asked for stops growing it.
+const GROWING_LEAD_ANSWERS: u32 = 4;
+
+/// A rate that is so much higher than the one before it still grows.
+const GROWING: f64 = 1.25;
+
 /// As long as nothing is known of the rate: six times the first window of RFC 6928.
 const LEAST_LEAD: Bytes = Bytes::kib(64);
 
@@ -67,6 +74,8 @@ pub struct Parts {
     asked: u64,
     /// What came lately; zero at first.
     rate: BitRate,
+    /// It is higher than before.
+    grows: bool,
     since: Option<Timestamp>,
     bytes: u64,
 }
@@ -75,7 +84,15 @@ impl Parts {
     /// For a range that begins at `start`. Nothing is asked for yet.
     pub fn starting(start: u64, outset: Outset) -> Self {
         let answer = outset.rtt.max(outset.answer);
-        Self { outset, answer, asked: start, rate: BitRate::ZERO, since: None, bytes: 0 }
+        Self {
+            outset,
+            answer,
+            asked: start,
+            rate: BitRate::ZERO,
+            grows: true,
+            since: None,
+            bytes: 0,
+        }
     }
 
     /// The answer to the first request took so long. It may be longer than a round trip where a proxy or a
@@ -107,7 +124,9 @@ impl Parts {
             self.answer.max(SAMPLE)
         };
         if elapsed >= sample {
-            self.rate = Bytes(std::mem::take(&mut self.bytes)) / elapsed;
+            let before =
+                std::mem::replace(&mut self.rate, Bytes(std::mem::take(&mut self.bytes)) / elapsed);
+            self.grows = self.rate.bps() >= before.bps() * GROWING;
             self.since = Some(now);
         }
     }
@@ -116,7 +135,8 @@ impl Parts {
     /// everything up to `end`.
     pub fn next(&mut self, position: u64, end: u64) -> Option<u64> {
         let rate = if self.rate == BitRate::ZERO { self.outset.rate } else { self.rate };
-        let lead = (rate * (self.answer * LEAD_ANSWERS)).max(LEAST_LEAD);
+        let answers = if self.grows { GROWING_LEAD_ANSWERS } else { LEAD_ANSWERS };
+        let lead = (rate * (self.answer * answers)).max(LEAST_LEAD);
         if self.asked >= end || self.asked.saturating_sub(position) > lead.0 {
             return None;
         }
@@ -126,8 +146,9 @@ impl Parts {
             self.asked = end;
             return Some(end);
         }
+        let least = Bytes(lead.0 * 2);
         let part = (rate * lasts(self.answer)).max(LEAST_PART);
-        let part = part.min(Bytes((end - self.asked) / LEFT_PARTS).max(Bytes(lead.0 * 2)));
+        let part = part.min(Bytes((end - self.asked) / LEFT_PARTS)).max(least);
         let next = self.asked.saturating_add(part.0);
         // A rest that is no part of its own comes with this one.
         self.asked = if next.saturating_add(part.0 / 2) >= end { end } else { next };
@@ -163,6 +184,25 @@ mod tests {
         parts.on_bytes(at(1_100), 200_000);
         assert_eq!(parts.next(200 * 1024, 10_000_000), Some(512 * 1024 + 1_600_000));
         assert_eq!(parts.next(300 * 1024, 10_000_000), None);
+    }
+
+    #[test]
+    fn a_window_that_doubles_is_never_short_of_requests() {
+        let size = 40_000_000;
+        let mut parts = starting(RTT);
+        let mut asked = parts.next(0, size).unwrap();
+        let (mut position, mut window) = (0, 14_480);
+        for flight in 1..11 {
+            for packet in 0..window / 1_448 {
+                // Each is acknowledged, and two more are sent for it.
+                let sent = position + window + packet * 1_448;
+                assert!(asked >= sent.min(size), "flight {flight}: {asked} of {sent}");
+                parts.on_bytes(at(flight * 100), 1_448);
+                position += 1_448;
+                asked = parts.next(position, size).unwrap_or(asked);
+            }
+            window *= 2;
+        }
     }
 
     #[test]

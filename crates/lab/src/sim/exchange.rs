@@ -238,6 +238,9 @@ impl World {
             response_time: self.now.saturating_since(live.asked_at),
         };
         let is_empty = live.position >= live.body_end;
+        if let Some(parts) = live.parts.as_mut().filter(|_| !live.has_begun) {
+            parts.on_answer(head.response_time);
+        }
         let (is_in_parts, body_end) = (live.parts.is_some(), live.body_end);
         let has_begun = live.has_begun;
         let is_long = live.body_end - live.position > LONGEST_AHEAD.0;
