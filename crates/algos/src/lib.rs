@@ -23,6 +23,7 @@
 //! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
+//! | [`outlook`] | whether others shall help a stream that has its path for itself |
 //! | [`growth`] | how far lanes grow beyond the formulas |
 //! | [`credit`] | how far ahead a server may send over HTTP/2 |
 
@@ -36,6 +37,7 @@ pub mod growth;
 pub mod limits;
 pub mod link;
 pub mod memory;
+pub mod outlook;
 pub mod pace;
 pub mod params;
 pub mod parts;

@@ -216,6 +216,12 @@ impl LinkEstimator {
         Some(if self.was_full || sampled > first { sampled } else { first })
     }
 
+    /// The most that was seen, of the first answers or of samples. `None` before.
+    pub fn best_seen(&self) -> Option<BitRate> {
+        let (first, sampled) = (self.first.rate()?, self.bandwidth.max());
+        Some(if sampled > first { sampled } else { first })
+    }
+
     /// What the path carries by the pace of the first answers, as long as goodput does not contradict: more tells that
     /// a server held them back, and less, once it has settled, that servers or losses hold all connections back.
     pub fn paced_bandwidth(&self) -> Option<BitRate> {

@@ -8,8 +8,14 @@ use crate::units::{BitRate, Bytes};
 /// A window that has doubled in such a part of the round trips still grows: acknowledgements may be delayed.
 const NEARLY: f64 = 0.75;
 
+/// The same where a round trip brought such a part of what it does where the window doubles.
+const NEARLY_LATELY: f64 = 0.6;
+
+/// Before so many round trips nothing is told of growth by the last one.
+const FEW_TRIPS: u32 = 2;
+
 /// How a response goes that has begun to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Begun {
     /// What came.
     pub brought: Bytes,
@@ -17,6 +23,12 @@ pub struct Begun {
     pub age: Duration,
     /// Of its path.
     pub rtt: Duration,
+    /// What came over the last round trip, or up to two of them.
+    pub lately: Bytes,
+    /// How long that took.
+    pub over: Duration,
+    /// What the last whole round trip brought; nothing before there was one.
+    pub last_trip: BitRate,
 }
 
 impl Begun {
@@ -32,6 +44,22 @@ impl Begun {
         let further = (remaining.as_f64() / window + 1.0).log2();
         Some(self.rtt.mul_f64(further).max(remaining / most))
     }
+
+    /// Whether its window still doubles, or nearly. Other than what it has brought since its head, the last round trip
+    /// tells at once when it no longer does: where windows double it brings half of all.
+    pub fn is_growing(&self) -> bool {
+        let trips = self.over.as_secs_f64() / self.rtt.as_secs_f64().max(f64::MIN_POSITIVE);
+        let part = 1.0 - (-trips).exp2();
+        self.age <= self.rtt.saturating_mul(FEW_TRIPS)
+            || self.lately.as_f64() >= self.brought.as_f64() * part * NEARLY_LATELY
+    }
+
+    /// What it brings at present at best: by the last whole round trip, or since. `None` before there was one.
+    pub fn rate_lately(&self) -> Option<BitRate> {
+        let since = self.lately / self.over;
+        let best = if since > self.last_trip { since } else { self.last_trip };
+        (self.last_trip > BitRate::ZERO).then_some(best)
+    }
 }
 
 #[cfg(test)]
@@ -41,7 +69,9 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     fn begun(kb: u64, millis: u64) -> Begun {
-        Begun { brought: Bytes(kb * 1_000), age: Duration::from_millis(millis), rtt: RTT }
+        let (brought, age) = (Bytes(kb * 1_000), Duration::from_millis(millis));
+        let last_trip = brought / age;
+        Begun { brought, age, rtt: RTT, lately: brought, over: age, last_trip }
     }
 
     #[test]
@@ -54,6 +84,23 @@ mod tests {
         assert_eq!(left(begun(0, 0), 0, 1_000.0), Some(Duration::ZERO));
         // At most 1 Mbit/s.
         assert_eq!(left(begun(100, 280), 300, 1.0), Some(Duration::from_millis(2_400)));
+    }
+
+    #[test]
+    fn the_last_round_trip_tells_of_growth() {
+        let lately = |kb: u64, over: u64| {
+            let (lately, over) = (Bytes(kb * 1_000), Duration::from_millis(over));
+            Begun { lately, over, ..begun(1_000, 600) }
+        };
+        assert!(lately(500, 100).is_growing() && lately(310, 100).is_growing());
+        assert!(!lately(250, 100).is_growing(), "as much as in each of four");
+        assert!(lately(750, 200).is_growing() && !lately(400, 200).is_growing());
+        assert!(begun(14, 200).is_growing(), "nobody knows yet");
+        let mbps = |begun: Begun| begun.rate_lately().map(BitRate::mbps);
+        assert_eq!(mbps(lately(500, 100)), Some(40.0));
+        let last_trip = BitRate::from_mbps(50.0);
+        assert_eq!(mbps(Begun { last_trip, ..lately(500, 100) }), Some(50.0), "a moment ago");
+        assert_eq!(mbps(Begun { last_trip: BitRate::ZERO, ..begun(14, 50) }), None);
     }
 
     #[test]

@@ -319,7 +319,7 @@ impl Engine {
             let part =
                 |of_all: u32| (u64::from(of_all) * u64::from(files)).div_ceil(all.max(1)) as u32;
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
-            let are_sure = known_sizes && files <= lanes;
+            let are_sure = known_sizes && files <= lanes && !self.policy.prefers_files();
             let sure = if are_sure { part(planned) } else { part(lanes).min(files) };
             let streams = sure.max(part(ahead).min(files));
             let streams = match self.spread.probes() {

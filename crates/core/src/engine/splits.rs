@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::outlook::Outlook;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::ranges::{ByteRange, Candidate, InFlight, StreamId};
 use pelton_algos::slow_start::Begun;
@@ -44,6 +45,39 @@ pub(super) struct Splits {
     usual: Bytes,
     /// The user has set the floor.
     is_set: bool,
+    /// Of a stream that is alone.
+    alone: Option<Alone>,
+}
+
+/// What others may do for a stream that has all paths for itself.
+#[derive(Debug, Clone, Copy)]
+enum Alone {
+    /// What its path carries is not known yet, but soon will be.
+    Unknown,
+    Seen(Outlook),
+}
+
+/// The first flight of a further connection comes after its handshake and an answer's round trip: over TCP alone, and
+/// with TLS 1.3, where chains of certificates often take one more. Where one is idle, after the answer's.
+const JOINED_AFTER: u32 = 2;
+const JOINED_AFTER_TLS: u32 = 4;
+const JOINED_AFTER_IDLE: u32 = 1;
+
+impl Alone {
+    fn is_help_worthwhile(
+        &self,
+        begun: Option<Begun>,
+        rate: Option<BitRate>,
+        remaining: Bytes,
+    ) -> bool {
+        match (self, begun) {
+            (Self::Unknown, _) => begun.is_none(),
+            (Self::Seen(_), None) => true,
+            (Self::Seen(outlook), Some(begun)) => {
+                outlook.is_help_worthwhile(&begun, rate, remaining)
+            }
+        }
+    }
 }
 
 impl Engine {
@@ -75,7 +109,20 @@ impl Engine {
             least: if is_free { LEAST_ON_FREE_PATH } else { LEAST_SPLIT },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
+            alone: (streams == 1 && self.policy.prefers_files()).then(|| self.alone()),
         }
+    }
+
+    fn alone(&self) -> Alone {
+        let Some(best) = self.link.best_seen() else { return Alone::Unknown };
+        let joiners = self.limits().max_channels.saturating_sub(1).max(1);
+        let has_idle = self.origins.iter().any(|origin| origin.opened > 1);
+        let joined_after = match self.handshake() {
+            _ if has_idle => JOINED_AFTER_IDLE,
+            Bytes::ZERO => JOINED_AFTER,
+            _ => JOINED_AFTER_TLS,
+        };
+        Alone::Seen(Outlook { best, joiners, joined_after })
     }
 }
 
@@ -90,6 +137,7 @@ impl Engine {
     ) -> Option<ByteRange> {
         let splits = self.splits();
         let floor = splits.of_gap().0;
+        let is_alone = splits.alone.is_some();
         let entry = &mut self.files[file.index()];
         let multiplexes = self.origins[entry.origin.0 as usize].multiplexes;
         let (known, ranges) = (&self.streams, &mut entry.ranges);
@@ -105,7 +153,8 @@ impl Engine {
                 let left = ranges.stream(*id).and_then(InFlight::remaining);
                 let of = |remaining| Candidate { stream: *id, remaining, has_asked: false };
                 let is_plain = known.get(id).is_some_and(Stream::is_plain);
-                multiplexes || !is_plain || left.is_some_and(|left| gain(of(left)).is_some())
+                let may_be_free = !is_alone && (multiplexes || !is_plain);
+                may_be_free || left.is_some_and(|left| gain(of(left)).is_some())
             });
             let cut = probe.and_then(|id| Some((id, ranges.cut_to_share(id, parts, floor)?)));
             self.actions.extend(cut.map(|(stream, end)| Action::Cut { stream, end }));
@@ -151,7 +200,15 @@ impl Splits {
         if Bytes(remaining / 2) < self.floor(rate) {
             return None;
         }
-        if !costs_connection || self.is_set {
+        if self.is_set {
+            return Some(left);
+        }
+        let is_worthwhile =
+            |alone: Alone| alone.is_help_worthwhile(begun, lately, Bytes(remaining));
+        if !self.alone.is_none_or(is_worthwhile) {
+            return None;
+        }
+        if !costs_connection {
             return Some(left);
         }
         let grown = begun.and_then(|begun| begun.time_left(Bytes(remaining), self.share));
@@ -187,6 +244,7 @@ mod tests {
             least: LEAST_SPLIT,
             usual,
             is_set: false,
+            alone: None,
         }
     }
 

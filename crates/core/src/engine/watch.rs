@@ -47,10 +47,14 @@ pub(super) struct Recent {
     watched_bytes: u64,
     head_at: Option<Timestamp>,
     bytes: u64,
+    /// As its head came.
+    rtt: Duration,
     /// How long a span is over which its rate is taken.
     span: Duration,
     /// When the present span and the one before began, and how many bytes had come by then.
     spans: [(Timestamp, u64); 2],
+    /// The same of round trips.
+    trips: [(Timestamp, u64); 2],
     /// What it brought before it was watched has been told.
     has_told: bool,
 }
@@ -65,8 +69,10 @@ impl Recent {
             watched_bytes: 0,
             head_at: None,
             bytes: 0,
+            rtt: Duration::MAX,
             span: Duration::MAX,
             spans: [(now, 0); 2],
+            trips: [(now, 0); 2],
             has_told: false,
         }
     }
@@ -78,6 +84,8 @@ impl Recent {
             self.head_at = Some(now);
             self.span = (rtt * SPAN_RTTS).max(LEAST_SAMPLE);
             self.spans = [(now, self.bytes); 2];
+            self.rtt = rtt;
+            self.trips = self.spans;
         }
         if self.watched_from.is_none() {
             self.watched_from = Some(now + look_interval(rtt));
@@ -96,6 +104,9 @@ impl Recent {
     pub(super) fn on_data(&mut self, now: Timestamp, bytes: u64, enough: u64) {
         if now.saturating_since(self.spans[0].0) >= self.span {
             self.spans = [(now, self.bytes), self.spans[0]];
+        }
+        if now.saturating_since(self.trips[0].0) >= self.rtt {
+            self.trips = [(now, self.bytes), self.trips[0]];
         }
         self.came_at = now;
         self.bytes += bytes;
@@ -125,7 +136,10 @@ impl Recent {
     /// How it has begun, if its head came.
     pub(super) fn begun(&self, now: Timestamp, rtt: Duration) -> Option<Begun> {
         let age = now.saturating_since(self.head_at?);
-        Some(Begun { brought: Bytes(self.bytes), age, rtt })
+        let [(ended, by_then), (since, before)] = self.trips;
+        let (lately, over) = (Bytes(self.bytes - before), now.saturating_since(since));
+        let last_trip = Bytes(by_then - before) / ended.saturating_since(since);
+        Some(Begun { brought: Bytes(self.bytes), age, rtt, lately, over, last_trip })
     }
 
     /// What it brought before it was watched: once, and where that says something.
