@@ -123,6 +123,7 @@ pub struct LinkEstimator {
     first: FirstPace,
     sample: Sample,
     lately: Lately,
+    sustained: Sustained,
     growth: Option<Growth>,
     /// Since when fewer streams have brought less in proportion.
     fewer_since: Option<Timestamp>,
@@ -161,6 +162,7 @@ impl LinkEstimator {
             first: FirstPace::default(),
             sample: Sample::default(),
             lately: Lately::default(),
+            sustained: Sustained::default(),
             growth: None,
             fewer_since: None,
             was_full: false,
@@ -183,6 +185,7 @@ impl LinkEstimator {
     /// sample when this completed one, which is when the estimate may have changed.
     pub fn on_delivered(&mut self, now: Timestamp, bytes: Bytes, streams: u32) -> Option<BitRate> {
         self.first.on_bytes(now, bytes, self.rtt());
+        self.sustained.push(now, bytes);
         self.sample.delivered += bytes;
         self.sample.most_streams = self.sample.most_streams.max(streams);
         self.sample.fewest_streams = self.sample.fewest_streams.min(streams);
@@ -207,6 +210,7 @@ impl LinkEstimator {
     pub fn on_idle(&mut self, now: Timestamp) {
         self.sample = Sample::starting(now, 0);
         self.lately = Lately::default();
+        self.sustained.pause();
     }
 
     /// The rate that was seen, of the first answers or of a sample. `None` before.
@@ -222,13 +226,15 @@ impl LinkEstimator {
         Some(if sampled > first { sampled } else { first })
     }
 
-    /// What the path carries by the pace of the first answers, as long as goodput does not contradict: more tells that
-    /// a server held them back, and less, once it has settled, that servers or losses hold all connections back.
+    /// What the path carries by the pace of the first answers, as long as goodput does not contradict: more over some
+    /// seconds tells that a server held them back, and less, once it has settled, that servers or losses hold all connections
+    /// back. What one sample brought may have waited for a lost segment.
     pub fn paced_bandwidth(&self) -> Option<BitRate> {
         let (pace, sampled) = (self.first.rate()?, self.bandwidth.max());
+        let sustained = self.sustained.best;
         let is_held_back = self.was_full && sampled.bps() * BESIDE_PACE < pace.bps();
-        let is_outpaced = sampled.bps() > pace.bps() * BESIDE_PACE;
-        (!is_held_back && !is_outpaced).then_some(if sampled > pace { sampled } else { pace })
+        let is_outpaced = sustained.bps() > pace.bps() * BESIDE_PACE;
+        (!is_held_back && !is_outpaced).then_some(if sustained > pace { sustained } else { pace })
     }
 
     /// Whether `rate` is about what the path can carry, as the pace of the first answers has told.
@@ -374,6 +380,39 @@ impl Lately {
     }
 }
 
+/// Goodput over so long, or up to twice as long, is no chance.
+const SUSTAINED_FOR: Duration = Duration::from_secs(1);
+
+/// The goodput over some time, silences included.
+#[derive(Debug, Clone, Default)]
+struct Sustained {
+    bytes: Bytes,
+    /// When the present time and the one before began, and what had come by then.
+    since: Option<[(Timestamp, Bytes); 2]>,
+    /// The most that was seen.
+    best: BitRate,
+}
+
+impl Sustained {
+    fn push(&mut self, now: Timestamp, bytes: Bytes) {
+        // What comes first was under way before.
+        self.bytes += bytes;
+        let [last, before] = self.since.get_or_insert([(now, self.bytes); 2]);
+        if now.saturating_since(last.0) >= SUSTAINED_FOR {
+            (*last, *before) = ((now, self.bytes), *last);
+        }
+        let elapsed = now.saturating_since(before.0);
+        let rate = Bytes(self.bytes.0 - before.1.0) / elapsed;
+        if elapsed >= SUSTAINED_FOR && rate > self.best {
+            self.best = rate;
+        }
+    }
+
+    fn pause(&mut self) {
+        self.since = None;
+    }
+}
+
 /// The greatest of the rates seen lately: a queue whose values fall from front to back.
 #[derive(Debug, Clone, Default)]
 struct WindowedMax(VecDeque<(Timestamp, BitRate)>);
@@ -453,6 +492,14 @@ mod tests {
         assert_eq!(paced(3.0, 6), None, "servers hold six connections back");
         assert_eq!(paced(30.0, 2), None, "a server held its first answers back");
         assert_eq!(LinkEstimator::new(LinkConfig::default()).paced_bandwidth(), None);
+        // Behind a lost segment half a second's bytes have waited, at 1 Mbit/s.
+        let mut estimator = LinkEstimator::new(LinkConfig::default());
+        estimator.on_pace(BitRate::from_mbps(1.0));
+        let steady_until = steady(&mut estimator, 0, 3, BitRate::from_mbps(1.0), 1);
+        let released = Timestamp::from_millis(steady_until + 500);
+        estimator.on_delivered(released, Bytes(62_500), 1);
+        let paced = estimator.paced_bandwidth().map(BitRate::mbps);
+        assert!(paced.is_some_and(|mbps| (1.0..1.5).contains(&mbps)), "{paced:?}");
     }
 
     #[test]

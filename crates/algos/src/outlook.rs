@@ -11,13 +11,16 @@ use crate::slow_start::Begun;
 use crate::units::{BitRate, Bytes};
 
 /// Others pay where they save so many round trips: a request, and the end that is waited for longer.
-const WORTHWHILE_TRIPS: f64 = 2.0;
+const WORTHWHILE_TRIPS: f64 = 2.2;
 
 /// A loss before the path is full costs one stream so many round trips more than several.
-const TRIPS_OF_LOSS: f64 = 2.0;
+const TRIPS_OF_LOSS: f64 = 3.0;
 
 /// Of so many bytes one part is lost on the average: by chance, or where a queue is shorter than a window.
-const LOST_AMONG: f64 = 1_500_000.0;
+const LOST_AMONG: f64 = 3_000_000.0;
+
+/// Until a path has brought so many times what it holds, a loss is felt.
+const FILLED: f64 = 3.0;
 
 /// Who would be done so much sooner if it filled its path waits for a window to grow again. In round trips, in time
 /// (a queue makes them longer), and in parts of what it needs at best.
@@ -67,10 +70,11 @@ impl Outlook {
     /// The round trips that others save a stream whose window doubles, or are likely to.
     fn trips_saved(&self, begun: &Begun, remaining: Bytes) -> f64 {
         let held = (self.best * begun.rtt).max(Bytes(1)).as_f64();
-        let window = begun.brought.max(FIRST_FLIGHT).as_f64();
+        // Each flight is as much as all before it, and the first one.
+        let window = (begun.brought + FIRST_FLIGHT).as_f64();
         let remaining = remaining.as_f64();
         let trips = |joiners| self.trips_to_end(window, held, remaining, joiners);
-        let is_loss_likely = 1.0 - (-held.min(remaining) / LOST_AMONG).exp();
+        let is_loss_likely = 1.0 - (-(held * FILLED).min(remaining) / LOST_AMONG).exp();
         trips(0) - trips(self.joiners) + TRIPS_OF_LOSS * is_loss_likely
     }
 
