@@ -26,12 +26,12 @@ const FILLED: f64 = 3.0;
 /// (a queue makes them longer), and in parts of what it needs at best.
 const BEARABLE_TRIPS: u32 = 8;
 const BEARABLE: Duration = Duration::from_millis(300);
-const BEARABLE_PART: u32 = 3;
+const BEARABLE_PART: u32 = 2;
 
 /// A stream that needs longer is helped in any case: it may be its server that gives each connection an even rate, which
 /// only another one can tell. In round trips, and in time.
 const LONG_TRIPS: u32 = 100;
-const LONG: Duration = Duration::from_secs(4);
+const LONG: Duration = Duration::from_secs(10);
 
 /// What is known of a path that one stream uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
