@@ -220,10 +220,10 @@ impl LinkEstimator {
         Some(if self.was_full || sampled > first { sampled } else { first })
     }
 
-    /// The most that was seen, of the first answers or of samples. `None` before.
+    /// The most that was seen, of the first answers or over some seconds. `None` before.
     pub fn best_seen(&self) -> Option<BitRate> {
-        let (first, sampled) = (self.first.rate()?, self.bandwidth.max());
-        Some(if sampled > first { sampled } else { first })
+        let (first, sustained) = (self.first.rate()?, self.sustained.best);
+        Some(if sustained > first { sustained } else { first })
     }
 
     /// What the path carries by the pace of the first answers, as long as goodput does not contradict: more over some
@@ -231,10 +231,10 @@ impl LinkEstimator {
     /// back. What one sample brought may have waited for a lost segment.
     pub fn paced_bandwidth(&self) -> Option<BitRate> {
         let (pace, sampled) = (self.first.rate()?, self.bandwidth.max());
-        let sustained = self.sustained.best;
         let is_held_back = self.was_full && sampled.bps() * BESIDE_PACE < pace.bps();
-        let is_outpaced = sustained.bps() > pace.bps() * BESIDE_PACE;
-        (!is_held_back && !is_outpaced).then_some(if sustained > pace { sustained } else { pace })
+        let best = self.best_seen()?;
+        let is_outpaced = best.bps() > pace.bps() * BESIDE_PACE;
+        (!is_held_back && !is_outpaced).then_some(best)
     }
 
     /// Whether `rate` is about what the path can carry, as the pace of the first answers has told.
