@@ -30,6 +30,8 @@ pub struct FirstPace {
     all: Option<Flight>,
     silences: u32,
     known: Option<BitRate>,
+    /// It is as well known as it will be.
+    is_settled: bool,
 }
 
 /// What came without a silence.
@@ -49,14 +51,21 @@ impl FirstPace {
         self.known
     }
 
-    /// It was measured elsewhere. What was known before stays.
-    pub fn set(&mut self, rate: BitRate) {
-        self.known.get_or_insert(rate);
+    /// Whether nothing that comes changes it any more.
+    pub const fn is_settled(&self) -> bool {
+        self.is_settled
     }
 
-    /// `bytes` arrived over a path of this round-trip time. Returns the pace if it became known with them.
+    /// It was measured elsewhere, and better.
+    pub fn set(&mut self, rate: BitRate) {
+        self.known = Some(rate);
+        self.is_settled = true;
+    }
+
+    /// `bytes` arrived over a path of this round-trip time. Returns the pace if it became known with them: over a slow
+    /// path a few packets tell it soon, and the rest of their flight tells it better.
     pub fn on_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<BitRate> {
-        if self.known.is_some() {
+        if self.is_settled {
             return None;
         }
         let begun = Flight { since: now, last: now, bytes: Bytes::ZERO, largest: Bytes::ZERO };
@@ -69,19 +78,24 @@ impl FirstPace {
         if is_silence {
             self.silences += 1;
             let ended = std::mem::replace(flight, begun);
-            self.known = if ended.counted() >= TELLING_FLIGHT {
-                Some(ended.rate())
-            } else {
-                (self.silences >= MOST_SILENCES).then(|| all.rate())
-            };
-        } else {
-            flight.add(now, bytes);
-            let counted = flight.counted();
-            let took_long = flight.took() >= (rtt / TELLING_OF_RTT).max(TELLING_TIME);
-            let is_telling = counted >= TELLING || (took_long && counted > Bytes::ZERO);
-            self.known = is_telling.then(|| flight.rate());
+            let is_told = ended.counted() >= TELLING_FLIGHT;
+            let gives_up = self.silences >= MOST_SILENCES;
+            self.is_settled = self.known.is_some() || is_told || gives_up;
+            let rate = if is_told { Some(ended.rate()) } else { gives_up.then(|| all.rate()) };
+            return self.learn(rate.filter(|_| is_told || self.known.is_none()));
         }
-        self.known
+        flight.add(now, bytes);
+        let counted = flight.counted();
+        let took_long = flight.took() >= (rtt / TELLING_OF_RTT).max(TELLING_TIME);
+        self.is_settled = counted >= TELLING;
+        let is_new = self.known.is_none() && took_long && counted > Bytes::ZERO;
+        let rate = (self.is_settled || is_new).then(|| flight.rate());
+        self.learn(rate)
+    }
+
+    fn learn(&mut self, rate: Option<BitRate>) -> Option<BitRate> {
+        self.known = rate.or(self.known);
+        rate
     }
 
     /// `bytes` arrived that answer no request, as those of handshakes do. They tell nothing by themselves, for
@@ -141,7 +155,7 @@ mod tests {
         assert_eq!(pace.rate().map(BitRate::mbps), Some(seen));
         assert_eq!(pace.on_bytes(at(130_000), Bytes::mib(1), rtt), None, "that was it");
         pace.set(BitRate::from_mbps(1.0));
-        assert_eq!(pace.rate().map(BitRate::mbps), Some(seen));
+        assert_eq!(pace.rate().map(BitRate::mbps), Some(1.0));
     }
 
     #[test]
@@ -153,6 +167,10 @@ mod tests {
         assert_eq!((packet(800), packet(849)), (None, None));
         let seen = packet(850).unwrap().bps() / 1000.0;
         assert!((seen - 463.4).abs() < 0.1, "{seen}");
+        // They came close together by chance.
+        let told: Vec<_> = (1..12).filter_map(|n| packet(850 + 50 * n)).collect();
+        let seen: Vec<_> = told.into_iter().map(|rate| rate.bps().round() / 1000.0).collect();
+        assert!(matches!(seen[..], [seen] if (231.0..260.0).contains(&seen)), "{seen:?}");
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Telemetry {
     /// Bytes arrived over a path of this round-trip time, which `are_answers` to requests.
     pub(super) fn came(&self, bytes: usize, rtt: Duration, are_answers: bool) {
         let mut pace = self.pace.get();
-        if pace.rate().is_some() {
+        if pace.is_settled() {
             return;
         }
         let (now, bytes) = (Timestamp::START + self.began.elapsed(), Bytes(bytes as u64));
