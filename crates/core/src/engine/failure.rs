@@ -6,10 +6,11 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
 use super::event::{Action, Failure, FileId};
-use super::file::State;
+use super::file::{Entry, State};
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
+use crate::connection::shown;
 
 /// An overloaded server is asked more patiently than a failing one, and so is one that was there.
 const OVERLOAD_PATIENCE: u32 = 4;
@@ -52,7 +53,7 @@ impl Engine {
             _ if self.note_failure(now, &stream, &failure) => {
                 let state = &self.origins[origin.0 as usize];
                 let attempts = state.connect_failures.max(state.budget.vain_requests());
-                self.give_up_origin(now, origin, &after(attempts, failure));
+                self.give_up_origin(now, origin, file, &after(attempts, failure));
             }
             _ => {
                 self.tell_of_wait(now, origin, &failure);
@@ -320,7 +321,19 @@ impl Engine {
         }
     }
 
-    fn give_up_origin(&mut self, now: Timestamp, origin: OriginId, failure: &Failure) {
+    fn give_up_origin(
+        &mut self,
+        now: Timestamp,
+        origin: OriginId,
+        failed: FileId,
+        failure: &Failure,
+    ) {
+        let its_url = shown(self.files[failed.index()].url());
+        // Each file's failure names its own URL.
+        let of_file = |entry: &Entry| {
+            let message = failure.message.replacen(&its_url, &shown(entry.url()), 1);
+            Failure { message, ..failure.clone() }
+        };
         let of_origin = |id: &FileId| self.files[id.index()].origin == origin;
         let in_transfer = self.active.iter().copied().filter(of_origin);
         let later = self.delayed.iter().map(|(_, id)| *id).filter(of_origin);
@@ -328,13 +341,13 @@ impl Engine {
         let given_up: Vec<FileId> = later.chain(in_transfer).collect();
         for file in given_up {
             if !self.goes_back_from(now, file, origin) {
-                self.fail_beside(file, failure.clone(), Some(origin));
+                self.fail_beside(file, of_file(&self.files[file.index()]), Some(origin));
             }
         }
         let files = &self.files;
         let outstanding = |file: FileId| files[file.index()].outstanding();
         for file in self.waiting.drain_origin(origin, outstanding) {
-            self.fail_beside(file, failure.clone(), Some(origin));
+            self.fail_beside(file, of_file(&self.files[file.index()]), Some(origin));
         }
         self.redecide = true;
     }

@@ -538,7 +538,7 @@ impl World {
     }
 
     fn fail(&mut self, stream: StreamId, kind: ErrorKind, retry_after: Option<Duration>) {
-        let message = format!("{} failed: {kind:?}", self.live[&stream].host);
+        let message = format!("{}: {kind:?}", self.live[&stream].fetch.url);
         let failure = Failure { retry_after, ..Failure::new(kind, message) };
         self.send(Event::Ended { stream, result: Outcome::Failed(failure) });
     }
