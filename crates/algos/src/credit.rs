@@ -15,9 +15,11 @@ use crate::time::Timestamp;
 pub const FIRST_WINDOW: u64 = 256 * 1024;
 /// More is promised to no connection: the bandwidth-delay product of 1 Gbit/s at 130 ms.
 pub const MOST: u64 = 16 * 1024 * 1024;
-/// What came in a round trip, so many times: slow start doubles before a promise shows, and while a
-/// lost packet is sent again what was sent after it waits. More is read in vain (docs/simulator.md).
+/// What came in a round trip, so many times: while a lost packet is sent again what was sent after it waits. More is
+/// read in vain (docs/simulator.md).
 const AHEAD: u64 = 3;
+/// The same while round trips bring ever more: what comes in the next two is four times of what came in the last one.
+const AHEAD_GROWING: u64 = 4;
 /// What came in this many round trips and as many before them counts. A path that has become slow, or
 /// that was slow from the start, is not promised what nobody would wait for.
 const ROUND_TRIPS: u32 = 8;
@@ -68,15 +70,17 @@ impl ConnectionCredit {
         let since = now.saturating_since(self.looked);
         if since >= round_trip {
             let part = round_trip.as_secs_f64() / since.as_secs_f64();
-            self.look((self.came as f64 * part) as u64 * AHEAD);
+            self.look((self.came as f64 * part) as u64);
             self.came = 0;
             self.looked = now;
         }
     }
 
-    /// A round trip brought so much that `ahead` is worth promising.
-    fn look(&mut self, ahead: u64) {
-        self.most = self.most.max(ahead);
+    /// A round trip brought so much.
+    fn look(&mut self, came: u64) {
+        let grows = came.saturating_mul(AHEAD) > self.most.max(self.most_before);
+        let times = if grows { AHEAD_GROWING } else { AHEAD };
+        self.most = self.most.max(came.saturating_mul(times));
         self.ahead = self.most.max(self.most_before).clamp(LEAST_SHARE, MOST);
         self.looks += 1;
         if self.looks == ROUND_TRIPS {
@@ -152,10 +156,12 @@ mod tests {
     fn a_connection_promises_what_came_in_a_round_trip_a_few_times() {
         assert_eq!(after(&[]).share(1), FIRST_WINDOW);
         assert_eq!(after(&[1_000]).share(1), FIRST_WINDOW);
-        assert_eq!(after(&[1_000_000]).share(1), 3_000_000);
+        assert_eq!(after(&[1_000_000]).share(1), 4_000_000);
         assert_eq!(after(&[1_000_000]).window(), 4 << 20);
-        assert_eq!(after(&[1_000_000, 10_000]).share(1), 3_000_000, "a pause takes nothing back");
+        assert_eq!(after(&[1_000_000, 10_000]).share(1), 4_000_000, "a pause takes nothing back");
         assert_eq!(after(&[1 << 40]).share(1), MOST);
+        // It has stopped growing: what the last growth asked for is forgotten in the end.
+        assert_eq!(after(&[1_000_000; 17]).share(1), 3_000_000);
     }
 
     #[test]
@@ -164,15 +170,15 @@ mod tests {
         assert_eq!(after(&slow[..8]).share(1), FIRST_WINDOW, "it may have begun slowly");
         assert_eq!(after(&slow[..9]).share(1), LEAST_SHARE);
         let was_fast = [&[1_000_000], &slow[..]].concat();
-        assert_eq!(after(&was_fast[..16]).share(1), 3_000_000);
+        assert_eq!(after(&was_fast[..16]).share(1), 4_000_000);
         assert_eq!(after(&was_fast).share(1), LEAST_SHARE);
     }
 
     #[test]
     fn streams_share_the_promise_down_to_a_least_part() {
-        assert_eq!(after(&[1_000_000]).share(4), 750_000);
+        assert_eq!(after(&[1_000_000]).share(4), 1_000_000);
         assert_eq!(after(&[1_000_000]).share(1_000), LEAST_SHARE);
-        assert_eq!(after(&[1_000_000]).share(0), 3_000_000);
+        assert_eq!(after(&[1_000_000]).share(0), 4_000_000);
     }
 
     #[test]
@@ -187,11 +193,11 @@ mod tests {
         early.on_bytes(at(99), 1_000_000);
         assert_eq!(early.share(1), FIRST_WINDOW);
         early.on_bytes(at(200), 1_000_000);
-        assert_eq!(early.share(1), 3_000_000, "two round trips brought 2 MB");
+        assert_eq!(early.share(1), 4_000_000, "two round trips brought 2 MB");
     }
 
     #[test]
-    fn slow_start_trebles_every_second_round_trip() {
+    fn slow_start_doubles_each_round_trip() {
         // What is sent doubles, as far as it is promised; a promise takes two round trips to show.
         let (mut credit, mut promised) = (ConnectionCredit::new(at(0)), FIRST_WINDOW);
         credit.on_rtt(RTT);
@@ -201,8 +207,8 @@ mod tests {
             sent.push((sent[sent.len() - 1] * 2).min(promised));
             promised = credit.share(1);
         }
-        for two_trips in sent.windows(3) {
-            assert!(two_trips[2] >= two_trips[0] * 3, "{sent:?}");
+        for two_trips in sent.windows(2) {
+            assert_eq!(two_trips[1], two_trips[0] * 2, "{sent:?}");
         }
     }
 
