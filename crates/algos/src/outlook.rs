@@ -29,9 +29,12 @@ const BEARABLE: Duration = Duration::from_millis(300);
 const BEARABLE_PART: u32 = 2;
 
 /// A stream that needs longer is helped in any case: it may be its server that gives each connection an even rate, which
-/// only another one can tell. In round trips, and in time.
-const LONG_TRIPS: u32 = 100;
+/// only another one can tell. Where it is not, that costs some round trips, of which so many take longer. No more than ten
+/// seconds and a hundred round trips are waited for, and no less than a second.
+const LONG_TRIPS: u32 = 500;
+const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(10);
+const LEAST_LONG_TRIPS: u32 = 100;
 
 /// What is known of a path that one stream uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,11 +57,10 @@ impl Outlook {
         remaining: Bytes,
     ) -> bool {
         let ideal = remaining / self.best;
-        let bearable = BEARABLE
-            .max(begun.rtt.saturating_mul(BEARABLE_TRIPS))
-            .max(ideal / BEARABLE_PART)
-            .saturating_add(ideal);
-        let long = LONG.max(begun.rtt.saturating_mul(LONG_TRIPS));
+        let trips = |count| begun.rtt.saturating_mul(count);
+        let bearable =
+            BEARABLE.max(trips(BEARABLE_TRIPS)).max(ideal / BEARABLE_PART).saturating_add(ideal);
+        let long = trips(LONG_TRIPS).clamp(SHORT, LONG).max(trips(LEAST_LONG_TRIPS));
         let rates = [rate, begun.rate_lately()];
         let is_borne = |left: Duration| left < bearable && left < long;
         if rates.into_iter().flatten().any(|rate| is_borne(remaining / rate)) {
@@ -150,6 +152,17 @@ mod tests {
             helps(120, 9.5, 20),
             "even if it takes that long: each connection may have its share"
         );
+    }
+
+    #[test]
+    fn near_by_a_second_is_long() {
+        let helps = |rtt_ms: u64| {
+            let (rtt, rate) = (Duration::from_millis(rtt_ms), BitRate::from_mbps(10.0));
+            let begun =
+                Begun { rtt, over: rtt, lately: rate * rtt, last_trip: rate, ..going_on(0) };
+            outlook(10.0).is_help_worthwhile(&begun, Some(rate), Bytes::mib(6))
+        };
+        assert!(helps(1) && helps(5) && !helps(20), "5 s");
     }
 
     #[test]
