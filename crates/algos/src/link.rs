@@ -1,8 +1,10 @@
 //! What is believed of the link, and the filters that build the belief.
 
-use std::collections::VecDeque;
+mod filters;
+
 use std::time::Duration;
 
+use self::filters::{Lately, Sustained, WindowedMax, WindowedMin};
 use crate::pace::FirstPace;
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
@@ -354,106 +356,6 @@ impl LinkEstimator {
 impl Sample {
     fn starting(now: Timestamp, streams: u32) -> Self {
         Self { since: now, delivered: Bytes::ZERO, fewest_streams: streams, most_streams: streams }
-    }
-}
-
-/// The last samples. What TCP held back behind a lost segment comes at once when that is there: over one
-/// sample it seems that a link carries twice what it does.
-#[derive(Debug, Clone, Default)]
-struct Lately(VecDeque<(Bytes, Duration)>);
-
-/// So many samples in a row are a steady rate, or as many as come in this time.
-const STEADY_SAMPLES: usize = 3;
-const STEADY_FOR: Duration = Duration::from_millis(600);
-
-impl Lately {
-    /// Takes note of a sample, and returns the rate over the last ones.
-    fn push(&mut self, bytes: Bytes, elapsed: Duration) -> BitRate {
-        self.0.push_back((bytes, elapsed));
-        let time = |samples: &VecDeque<(Bytes, Duration)>| -> Duration {
-            samples.iter().map(|(_, elapsed)| *elapsed).sum()
-        };
-        while self.0.len() > 1 && (self.0.len() > STEADY_SAMPLES || time(&self.0) > STEADY_FOR) {
-            self.0.pop_front();
-        }
-        Bytes(self.0.iter().map(|(bytes, _)| bytes.0).sum()) / time(&self.0)
-    }
-}
-
-/// Goodput over so long, or up to twice as long, is no chance.
-const SUSTAINED_FOR: Duration = Duration::from_secs(1);
-
-/// The goodput over some time, silences included.
-#[derive(Debug, Clone, Default)]
-struct Sustained {
-    bytes: Bytes,
-    /// When the present time and the one before began, and what had come by then.
-    since: Option<[(Timestamp, Bytes); 2]>,
-    /// The most that was seen.
-    best: BitRate,
-}
-
-impl Sustained {
-    fn push(&mut self, now: Timestamp, bytes: Bytes) {
-        // What comes first was under way before.
-        self.bytes += bytes;
-        let [last, before] = self.since.get_or_insert([(now, self.bytes); 2]);
-        if now.saturating_since(last.0) >= SUSTAINED_FOR {
-            (*last, *before) = ((now, self.bytes), *last);
-        }
-        let elapsed = now.saturating_since(before.0);
-        let rate = Bytes(self.bytes.0 - before.1.0) / elapsed;
-        if elapsed >= SUSTAINED_FOR && rate > self.best {
-            self.best = rate;
-        }
-    }
-
-    fn pause(&mut self) {
-        self.since = None;
-    }
-}
-
-/// The greatest of the rates seen lately: a queue whose values fall from front to back.
-#[derive(Debug, Clone, Default)]
-struct WindowedMax(VecDeque<(Timestamp, BitRate)>);
-
-impl WindowedMax {
-    fn push(&mut self, now: Timestamp, value: BitRate, memory: Duration) {
-        while self.0.back().is_some_and(|(_, older)| *older <= value) {
-            self.0.pop_back();
-        }
-        self.0.push_back((now, value));
-        while self.0.len() > 1
-            && self.0.front().is_some_and(|(at, _)| now.saturating_since(*at) > memory)
-        {
-            self.0.pop_front();
-        }
-    }
-
-    fn max(&self) -> BitRate {
-        self.0.front().map_or(BitRate::ZERO, |(_, value)| *value)
-    }
-}
-
-/// The least of the round-trip times seen lately.
-#[derive(Debug, Clone, Default)]
-struct WindowedMin(VecDeque<(Timestamp, Duration)>);
-
-impl WindowedMin {
-    fn push(&mut self, now: Timestamp, value: Duration, memory: Duration) {
-        while self.0.back().is_some_and(|(_, older)| *older >= value) {
-            self.0.pop_back();
-        }
-        self.0.push_back((now, value));
-        while self.0.len() > 1
-            && self.0.front().is_some_and(|(at, _)| now.saturating_since(*at) > memory)
-        {
-            self.0.pop_front();
-        }
-    }
-
-    fn min(&self) -> Option<Duration> {
-        self.0.front().map(|(_, value)| *value)
     }
 }
 
