@@ -19,7 +19,7 @@ pub fn thinks_after(rtt: Duration) -> Duration {
     rtt.saturating_mul(THINKS).max(LONG_THOUGHT)
 }
 
-/// Times from a request to the head of its answer.
+/// Times from a request to the beginning of what was asked for: a head alone may come before its server has thought.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Answers {
     count: u32,

@@ -67,7 +67,7 @@ impl LaneUse {
     }
 }
 
-/// How long the head of a response took to come.
+/// How long a response took to begin.
 #[derive(Debug, Clone, Copy)]
 pub struct Response {
     /// From the request on.

@@ -73,8 +73,8 @@ impl Sender {
             Self::Http1(connection) if connection.may_be_followed() => {
                 let sent = connection.send_behind(request);
                 Some(Box::pin(async move {
-                    let (response, body) = sent.await?;
-                    Ok((response, Body::Http1(body)))
+                    let (head, body) = sent.await?;
+                    Ok(begun(head, Body::Http1(body)).await)
                 }))
             }
             _ => None,
@@ -94,18 +94,30 @@ impl Sender {
                 let sent = connection.send(request);
                 Box::pin(async move {
                     let (head, body) = sent.await?;
-                    Ok((head, Body::Http1(body)))
+                    Ok(begun(head, Body::Http1(body)).await)
                 })
             }
             Self::Http2(connection) => {
                 let sent = connection.send(request);
                 Box::pin(async move {
                     let (head, body) = sent.await?;
-                    Ok((head, Body::Http2(body)))
+                    Ok(begun(head, Body::Http2(body)).await)
                 })
             }
         }
     }
+}
+
+/// An answer is there when what was asked for begins to come: some servers send its head first and then think.
+async fn begun(head: Response<()>, mut body: Body) -> (Response<()>, Body) {
+    if head.status().is_success() {
+        match &mut body {
+            Body::Http1(body) => body.begin().await,
+            Body::Http2(body) => body.begin().await,
+            Body::Read(_) => {}
+        }
+    }
+    (head, body)
 }
 
 impl Drop for Sender {

@@ -35,7 +35,8 @@ pub struct GetResponse {
     pub protocol: Protocol,
     /// Which connection it came over.
     pub connection: ConnectionId,
-    /// From sending the request, over a connection that was ready, to the head of the response.
+    /// From sending the request, over a connection that was ready, to the head of the response, and where that says
+    /// that it has what was asked for, to the first of it.
     pub response_time: Duration,
     // The body goes before the lease, so that a connection that is given free is at its end or
     // knows that it must close.

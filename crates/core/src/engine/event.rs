@@ -71,7 +71,8 @@ pub struct Head {
     pub origin: Origin,
     /// How it came.
     pub protocol: Protocol,
-    /// From sending the request, over a connection that was ready, to the head of the response.
+    /// From sending the request, over a connection that was ready, to the head of the response or, where it has what was
+    /// asked for, to the first of that.
     pub response_time: Duration,
 }
 

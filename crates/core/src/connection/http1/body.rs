@@ -67,6 +67,15 @@ impl Http1Body {
         self.place == Place::End
     }
 
+    /// Waits until something of it has come, or nothing will: who reads it meets the same end.
+    pub(in crate::connection) async fn begin(&mut self) {
+        if let Some(Lent { stream, .. }) = &mut self.lent
+            && stream.buffer.is_empty()
+        {
+            let _ = stream.read_more().await;
+        }
+    }
+
     /// Gives the next piece to `take`. `None` at the end. It stays in the kernel if that can be and
     /// `room` says that as many bytes at most are welcome there.
     pub(in crate::connection) async fn piece<R>(

@@ -36,6 +36,15 @@ impl Http2Body {
         self.rest.is_empty() && self.failure.is_none() && self.incoming.is_end_stream()
     }
 
+    /// Waits until something of it has come, or nothing will.
+    pub(in crate::connection) async fn begin(&mut self) {
+        match poll_fn(|cx| self.incoming.poll_data(cx)).await {
+            Some(Ok(bytes)) => self.rest = bytes,
+            Some(Err(failure)) => self.failure = Some(failure),
+            None => {}
+        }
+    }
+
     /// Gives the next piece to `take`. `None` at the end. Of what is beyond the `wanted` bytes, the
     /// server is asked for nothing.
     pub(in crate::connection) async fn piece<R>(

@@ -1,12 +1,17 @@
 //! Requests, connections and their number.
 
 use std::cell::Cell;
+use std::future::pending;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use http::Version;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{Response, StatusCode, Version};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
@@ -46,6 +51,36 @@ fn sends_what_a_range_needs_and_uses_the_connection_again() {
         assert_eq!((counters.opened, counters.open_now), (1, 1));
         assert!(counters.sent > 100 && counters.received > 100, "{counters:?}");
     });
+}
+
+#[test]
+fn an_answer_is_there_when_its_body_begins() {
+    const THINKS: Duration = Duration::from_millis(30);
+    for config in [HttpConfig::default(), prior_knowledge()] {
+        run(async {
+            // Its head goes out at once; nobody waits for what it says of a refusal.
+            let server = Server::plain(|path| {
+                let status =
+                    if path == "/late" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+                let body = async move {
+                    match status {
+                        StatusCode::OK => tokio::time::sleep(THINKS).await,
+                        _ => pending().await,
+                    }
+                    Ok(Frame::data(Bytes::from_static(b"late")))
+                };
+                let mut answer = Response::new(StreamBody::new(body.into_stream()).boxed_unsync());
+                *answer.status_mut() = status;
+                answer
+            })
+            .await;
+            let client = Client::new(config);
+            let mut late = client.get(&server.url("/late")).await.unwrap();
+            assert!(late.response_time >= THINKS, "{:?}", late.response_time);
+            assert_eq!(read(&mut late).await.unwrap(), "late");
+            client.get(&server.url("/refused")).await.unwrap();
+        });
+    }
 }
 
 #[test]

@@ -170,6 +170,7 @@ fn a_reset_is_told_with_its_reason() {
                         continue;
                     }
                     let mut stream = respond.send_response(Response::new(()), false).unwrap();
+                    stream.send_data(Bytes::from_static(b"begun"), false).unwrap();
                     let gate = Rc::clone(&gate);
                     tokio::task::spawn_local(async move {
                         gate.acquire().await.unwrap().forget();
