@@ -14,7 +14,7 @@ use super::watch::Recent;
 use super::{Engine, Stream};
 
 /// A range that takes one stream so many times as long as an answer is worth being split: a connection may have
-/// to be opened for it.
+/// to be opened for it. What of its answer a server thinks about is waited for once.
 const WORTHWHILE_ANSWERS: u32 = 3;
 
 /// Where a server thinks about each answer, how fast one comes is known after this part of that time.
@@ -213,7 +213,16 @@ impl Splits {
         }
         let grown = begun.and_then(|begun| begun.time_left(Bytes(remaining), self.share));
         let left = grown.map_or(left, |grown| grown.min(left));
-        (left >= self.answer * WORTHWHILE_ANSWERS * 2).then_some(left)
+        (left >= self.worthwhile() * 2).then_some(left)
+    }
+
+    /// What takes a stream less is no range of its own.
+    fn worthwhile(&self) -> Duration {
+        if self.thinks {
+            self.answer + self.rtt * (WORTHWHILE_ANSWERS - 1)
+        } else {
+            self.answer * WORTHWHILE_ANSWERS
+        }
     }
 
     /// Where a stream is so slow that it needs many round trips for the usual floor, less is worth a
@@ -222,7 +231,7 @@ impl Splits {
         if self.is_set || self.of_each == BitRate::ZERO {
             return self.usual;
         }
-        (rate * (self.answer * WORTHWHILE_ANSWERS)).max(self.least).min(self.usual)
+        (rate * self.worthwhile()).max(self.least).min(self.usual)
     }
 }
 
@@ -288,6 +297,10 @@ mod tests {
         assert_eq!(gain(after(50), 500_000), None, "it has just begun");
         assert_eq!(gain(after(1_000), 8_000_000), None, "as much comes within an answer's time");
         assert_eq!(gain(after(1_000), 500_000), Some(Duration::from_secs(16)));
+        assert!(
+            gain(after(1_000), 2_500_000).is_some(),
+            "four answers' time: another thinks only once"
+        );
     }
 
     #[test]
