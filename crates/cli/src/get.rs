@@ -171,7 +171,7 @@ async fn follow(mut job: Job, output: &mut Output) -> Result<Report> {
                 None => return job.report().await,
             },
             () = interrupt.noticed() => {
-                output.say("stopping; what has arrived is kept (once more stops at once)");
+                output.say("stopping; what can be gone on with is kept (once more stops at once)");
             }
         }
     }

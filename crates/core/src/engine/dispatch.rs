@@ -228,8 +228,13 @@ impl Engine {
         let range = if streams == 0 && !(known && entry.ranges.done_bytes() > 0) {
             // It may be another version by now: shorter, or longer.
             if entry.ranges.done_bytes() > 0 {
-                let reason = "the server gives no ranges to go on with".to_owned();
-                self.start_anew(file, reason);
+                let is_told_apart = entry.validator.as_ref().is_none_or(|it| entry.can_join(it));
+                let reason = if is_told_apart {
+                    "the server gives no ranges to go on with"
+                } else {
+                    "nothing (ETag, Last-Modified) tells whether the rest would be of the same version"
+                };
+                self.start_anew(file, reason.to_owned());
             }
             let ranges = &mut self.files[file.index()].ranges;
             ranges.reset();
