@@ -11,13 +11,13 @@ use crate::slow_start::Begun;
 use crate::units::{BitRate, Bytes};
 
 /// Others pay where they save so many round trips: a request, and the end that is waited for longer.
-const WORTHWHILE_TRIPS: f64 = 2.2;
+const WORTHWHILE_TRIPS: f64 = 3.0;
 
 /// A loss before the path is full costs one stream so many round trips more than several.
 const TRIPS_OF_LOSS: f64 = 3.0;
 
 /// Of so many bytes one part is lost on the average: by chance, or where a queue is shorter than a window.
-const LOST_AMONG: f64 = 3_000_000.0;
+const LOST_AMONG: f64 = 6_000_000.0;
 
 /// Until a path has brought so many times what it holds, a loss is felt.
 const FILLED: f64 = 3.0;
@@ -35,6 +35,9 @@ const LONG_TRIPS: u32 = 500;
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(10);
 const LEAST_LONG_TRIPS: u32 = 100;
+
+/// No window is wider than after so many.
+const MOST_DOUBLINGS: u32 = 32;
 
 /// What is known of a path that one stream uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,6 +70,25 @@ impl Outlook {
             return false;
         }
         !begun.is_growing() || self.trips_saved(begun, remaining) >= WORTHWHILE_TRIPS
+    }
+
+    /// What of `remaining` bytes a stream that has `begun` so had best bring itself, where so many others join: all
+    /// windows double, and its own is wider by the time that theirs begin. An even part where it no longer grows.
+    pub fn own_share(&self, begun: &Begun, remaining: Bytes, joiners: u32) -> Bytes {
+        if !begun.is_growing() {
+            return Bytes(remaining.0 / (u64::from(joiners) + 1));
+        }
+        let held = (self.best * begun.rtt).max(FIRST_FLIGHT).as_f64();
+        let mut window = (begun.brought + FIRST_FLIGHT).as_f64().min(held);
+        let (mut alone, remaining) = (0.0, remaining.as_f64());
+        for _ in 0..self.joined_after.min(MOST_DOUBLINGS) {
+            alone += window;
+            window = (window * 2.0).min(held);
+        }
+        let left = (remaining - alone).max(0.0);
+        let own = alone.min(remaining)
+            + left * window / (window + FIRST_FLIGHT.as_f64() * f64::from(joiners));
+        Bytes(own as u64)
     }
 
     /// The round trips that others save a stream whose window doubles, or are likely to.
@@ -127,14 +149,28 @@ mod tests {
             let outlook = Outlook { joined_after, ..outlook(mbps) };
             outlook.is_help_worthwhile(&first_flight(), None, Bytes(kb * 1_000))
         };
-        // 2.5 MB under way: some two round trips are saved.
-        assert!(helps(200.0, 2, 4_000));
+        // 2.5 MB under way: some two round trips are saved, and a loss is likely.
+        assert!(helps(200.0, 2, 10_000) && !helps(200.0, 2, 4_000));
         // 125 kB: it is full before anybody joins.
         assert!(!helps(10.0, 2, 4_000));
         // Over TLS they come so late that its window is as wide by then.
         assert!(!helps(40.0, 4, 1_000));
-        assert!(helps(200.0, 4, 40_000), "a loss is likely until then");
+        assert!(
+            !helps(200.0, 4, 40_000) && helps(1_000.0, 4, 40_000),
+            "a loss is likely until then"
+        );
         assert!(!helps(200.0, 2, 100), "done before");
+    }
+
+    #[test]
+    fn who_has_begun_keeps_the_part_that_its_window_is_wider() {
+        let share = |begun: &Begun, kb: u64| {
+            outlook(400.0).own_share(begun, Bytes(kb * 1_000), 8).0 / 1_000
+        };
+        // 29 and 58 kB come until windows of 116 and eight times 14.5 kB share the rest.
+        assert_eq!(share(&first_flight(), 1_086), 86 + 500);
+        assert_eq!(share(&first_flight(), 80), 80, "done before");
+        assert_eq!(share(&going_on(2), 900), 100, "one that has lost a packet is one of nine");
     }
 
     #[test]

@@ -200,12 +200,12 @@ impl FileRanges {
         }
     }
 
-    /// Leaves `stream` only the first of `parts` even parts of what it has to bring; the others
-    /// become a gap. Returns its new end if it was cut.
-    pub fn cut_to_share(&mut self, stream: StreamId, parts: u64, floor: u64) -> Option<u64> {
+    /// Leaves `stream` only so many bytes of what it has to bring; the others become a gap. Returns its new end if
+    /// it was cut.
+    pub fn cut_to_share(&mut self, stream: StreamId, share: u64, floor: u64) -> Option<u64> {
         let in_flight = self.in_flight.get_mut(&stream)?;
         let (position, end) = (in_flight.position, in_flight.end?);
-        let share = (end.saturating_sub(position) / parts.max(1)).max(floor.max(1));
+        let share = share.max(floor.max(1));
         // What was asked for comes anyhow.
         let cut = position.checked_add(share)?.max(in_flight.asked.unwrap_or(0));
         if cut.checked_add(floor)? > end || cut >= end {
@@ -357,7 +357,7 @@ mod tests {
         assert!(ranges.assign(B, 1, 10, above(10)).is_none(), "no size, no second stream");
         ranges.set_size(1_000);
         ranges.advance(A, 100);
-        assert_eq!(ranges.cut_to_share(A, 3, 10), Some(400));
+        assert_eq!(ranges.cut_to_share(A, 300, 10), Some(400));
         assert_eq!(ranges.assign(B, 2, 10, above(10)).map(|a| a.range), Some(400..700));
         assert_eq!(ranges.assign(C, 1, 10, above(10)).map(|a| a.range), Some(700..1_000));
         assert!(ranges.gaps().is_empty());
@@ -449,14 +449,14 @@ mod tests {
     }
 
     #[test]
-    fn an_even_share_holds_what_was_asked_for() {
+    fn a_share_holds_what_was_asked_for() {
         let mut ranges = FileRanges::new(Some(1_000));
         ranges.start_whole(A);
         ranges.on_asked(A, 300);
-        assert_eq!(ranges.clone().cut_to_share(A, 2, 100), Some(500));
-        assert_eq!(ranges.cut_to_share(A, 10, 100), Some(300));
+        assert_eq!(ranges.clone().cut_to_share(A, 500, 100), Some(500));
+        assert_eq!(ranges.cut_to_share(A, 100, 100), Some(300));
         ranges.on_asked(A, 1_000);
-        assert_eq!(ranges.cut_to_share(A, 10, 100), None);
+        assert_eq!(ranges.cut_to_share(A, 100, 100), None);
     }
 
     #[test]
@@ -493,7 +493,7 @@ mod tests {
     enum Operation {
         Assign { sharers: u64, floor: u64 },
         Advance { which: usize, count: u64 },
-        CutToShare { which: usize, parts: u64, floor: u64 },
+        CutToShare { which: usize, share: u64, floor: u64 },
         Fail { which: usize },
         LeaveTo { which: usize },
         GiveBack { which: usize },
@@ -504,8 +504,8 @@ mod tests {
         prop_oneof![
             (1u64..8, 0u64..300).prop_map(|(sharers, floor)| Operation::Assign { sharers, floor }),
             (0usize..16, 0u64..800).prop_map(|(which, count)| Operation::Advance { which, count }),
-            (0usize..16, 1u64..8, 0u64..300)
-                .prop_map(|(which, parts, floor)| Operation::CutToShare { which, parts, floor }),
+            (0usize..16, 0u64..2_000, 0u64..300)
+                .prop_map(|(which, share, floor)| Operation::CutToShare { which, share, floor }),
             (0usize..16).prop_map(|which| Operation::Fail { which }),
             (0usize..16).prop_map(|which| Operation::LeaveTo { which }),
             (0usize..16).prop_map(|which| Operation::GiveBack { which }),
@@ -544,9 +544,9 @@ mod tests {
                         self.ranges.release(id);
                     }
                 }
-                Operation::CutToShare { which, parts, floor } => {
+                Operation::CutToShare { which, share, floor } => {
                     if let Some(id) = self.nth_stream(which) {
-                        self.ranges.cut_to_share(id, parts, floor);
+                        self.ranges.cut_to_share(id, share, floor);
                     }
                 }
                 Operation::LeaveTo { which } => {

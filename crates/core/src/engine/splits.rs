@@ -156,7 +156,12 @@ impl Engine {
                 let may_be_free = !is_alone && (multiplexes || !is_plain);
                 may_be_free || left.is_some_and(|left| gain(of(left)).is_some())
             });
-            let cut = probe.and_then(|id| Some((id, ranges.cut_to_share(id, parts, floor)?)));
+            let cut = probe.and_then(|id| {
+                let left = ranges.stream(id).and_then(InFlight::remaining)?;
+                let begun = known.get(&id).and_then(|stream| stream.recent.begun(now, splits.rtt));
+                let share = splits.own_share(begun, Bytes(left), wanted - 1);
+                Some((id, ranges.cut_to_share(id, share.0, floor)?))
+            });
             self.actions.extend(cut.map(|(stream, end)| Action::Cut { stream, end }));
         }
         let sharers = parts.saturating_sub(streams).max(1);
@@ -174,6 +179,16 @@ impl Splits {
     /// The least part of a gap for a stream that starts now.
     pub(super) fn of_gap(&self) -> Bytes {
         self.floor(self.of_each)
+    }
+
+    /// What of `remaining` bytes a stream that has `begun` so is left with where so many others join.
+    fn own_share(&self, begun: Option<Begun>, remaining: Bytes, joiners: u32) -> Bytes {
+        match (self.alone, begun) {
+            (Some(Alone::Seen(outlook)), Some(begun)) => {
+                outlook.own_share(&begun, remaining, joiners)
+            }
+            _ => Bytes(remaining.0 / (u64::from(joiners) + 1)),
+        }
     }
 
     /// How long `remaining` bytes keep a stream busy that has done as in `recent`, where half of them
