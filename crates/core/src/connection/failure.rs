@@ -24,7 +24,7 @@ pub(super) fn no_response(url: &Url, failure: SendFailure, choice: ProtocolChoic
     };
     if let Some(flag) = flag(choice).filter(|_| requires_http1(&failure)) {
         let message = format!("{}: the server wants HTTP/1.1 here: leave out {flag}", shown(url));
-        return Error::new(ErrorKind::Usage, message).with_source(failure);
+        return Error::new(ErrorKind::Protocol, message).with_source(failure);
     }
     // In cleartext HTTP/2 is spoken without asking whether the server knows it.
     if is_no_http2(error) {
@@ -32,7 +32,7 @@ pub(super) fn no_response(url: &Url, failure: SendFailure, choice: ProtocolChoic
             "{}: the server does not speak HTTP/2: leave out --http2-prior-knowledge",
             shown(url)
         );
-        return Error::new(ErrorKind::Usage, message).with_source(failure);
+        return Error::new(ErrorKind::Protocol, message).with_source(failure);
     }
     let ended = if url.scheme() == "http" {
         "the connection ended before a response (without HTTP/2 there, leave out \
