@@ -215,6 +215,16 @@ pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) 
     Sharing { connections: connections.max(DEFAULT_CHANNELS), requests }
 }
 
+/// What may be left to bring when the end begins, in bandwidth-delay products: the first files that ended have left
+/// connections, and what their windows bring is less than the path.
+const LAST_PRODUCTS: u64 = 3;
+
+/// Whether so many `outstanding` bytes are the last ones, which all connections that are open had best bring: who has lost
+/// packets brings them for many round trips, over a path that is not full any more.
+pub fn are_last(outstanding: Bytes, link: &LinkEstimate) -> bool {
+    outstanding.0 <= link.bdp().0.saturating_mul(LAST_PRODUCTS)
+}
+
 /// Connections of which a path, with the queue in front of it, holds 46 kB each, or whose windows fill
 /// it: two at least, and no more than are usual. What more of them have in flight over a slow path is lost.
 pub fn held(link: &LinkEstimate) -> u32 {
@@ -290,6 +300,13 @@ mod tests {
             |mbps, millis| for_short_files(&link(mbps, millis, Bytes::kib(64)), Bytes::kib(12));
         assert_eq!([near(100.0, 9), near(100.0, 10)], [19, 21], "as many as fill it");
         assert_eq!([near(50.0, 4), near(100.0, 1)], [FEW_NEARBY; 2]);
+    }
+
+    #[test]
+    fn the_last_bytes_are_a_few_times_what_the_path_holds() {
+        // 1.25 MB in flight.
+        let link = link(100.0, 100, Bytes::kib(64));
+        assert!(are_last(Bytes(3_750_000), &link) && !are_last(Bytes(3_800_000), &link));
     }
 
     #[test]

@@ -178,12 +178,13 @@ impl Engine {
     }
 
     /// Streams beyond the parallelism of each file, once no file waits: one for each channel without
-    /// a file, and all of them as often as growth says.
+    /// a file, and all of them as often as growth says. At the end one for each connection that is open.
     fn spare_streams(&self, decision: &Decision) -> u32 {
         let channels = decision.channels() + decision.surplus_channels;
         let without_file = channels.saturating_sub(self.active.len() as u32);
         let streams = self.planned_streams(decision).saturating_add(without_file);
-        without_file.saturating_add(streams.saturating_mul(self.widening() - 1))
+        let spare = without_file.saturating_add(streams.saturating_mul(self.widening() - 1));
+        spare.max(self.idle_at_end())
     }
 
     /// More streams have not paid: the newest ones end, and the others bring their ranges later.

@@ -1,6 +1,7 @@
 //! Ends that were lost: what its sender lost last of an answer it misses only when a time-out is over. Another
 //! connection brings it sooner, and what a server brings that has stopped.
 
+use pelton_algos::connections;
 use pelton_algos::ranges::{InFlight, StreamId};
 use pelton_algos::silence::{Patience, SHORT_END, may_ask_anew};
 use pelton_algos::time::Timestamp;
@@ -12,13 +13,30 @@ use super::{Engine, OriginState, Stream};
 const LOOKS: u32 = 2;
 
 impl OriginState {
-    /// Connections that are open and bear nothing, as far as known.
-    const fn has_spare_connection(&self) -> bool {
-        self.streams + self.hastened < self.opened
+    /// Connections that are open and bear nothing, as far as known, and that no file in transfer is about to take.
+    const fn idle_connections(&self) -> u32 {
+        self.opened.saturating_sub(self.streams + self.idle + self.hastened)
     }
 }
 
 impl Engine {
+    /// Connections that are open and bear nothing while the last bytes are on their way: they bring those as well.
+    pub(super) fn idle_at_end(&self) -> u32 {
+        let separate = self.origins.iter().filter(|origin| !origin.multiplexes);
+        let idle = separate.map(OriginState::idle_connections).sum();
+        if idle > 0 && self.is_at_end() { idle } else { 0 }
+    }
+
+    fn is_at_end(&self) -> bool {
+        // Whoever saves joules waits until no rate grows any more.
+        let is_early = || self.is_thrifty() && self.link.is_filling();
+        self.waiting.is_empty()
+            && self.list_ended
+            && self.policy.allows_growth()
+            && !is_early()
+            && connections::are_last(self.outstanding(), &self.link.estimate())
+    }
+
     /// Streams are there to be looked at from now on.
     pub(super) fn watch_ends(&mut self, now: Timestamp) {
         if self.ends_check.is_none() && !self.streams.is_empty() {
@@ -66,7 +84,7 @@ impl Engine {
         let can_go_on = entry.takes_ranges && !entry.unproven && left.is_some();
         let can_begin = in_flight.is_some_and(|it| it.position == it.start);
         let origin = &self.origins[stream.origin.0 as usize];
-        let is_last = self.is_drained && origin.has_spare_connection();
+        let is_last = self.is_drained && origin.idle_connections() > 0;
         let is_worth_it = if stream.has_head {
             can_go_on && (has_stopped || is_short && (is_last || is_stuck))
         } else {

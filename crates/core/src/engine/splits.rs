@@ -23,7 +23,7 @@ const SAMPLES_OF_ANSWER: u32 = 8;
 /// Below this a range is never split by itself: a new connection with TLS costs some 5 kB.
 const LEAST_SPLIT: Bytes = Bytes::kib(64);
 
-/// The same where the path is far from full: there is room for another stream, and mostly an idle connection.
+/// The same where the path is far from full, or a connection idles at the end: there is room for another stream.
 const LEAST_ON_FREE_PATH: Bytes = Bytes::kib(24);
 
 /// A path that carries less than this part of its bandwidth is far from full.
@@ -93,7 +93,8 @@ impl Engine {
         // Over a shared connection an answer waits behind others: that says nothing of a connection of its own.
         let shares = self.origins.iter().any(|origin| origin.multiplexes);
         let answer = if shares { Duration::ZERO } else { self.answers.mean() };
-        let is_free = self.goodput.bps() < link.bandwidth.bps() * FREE;
+        let is_far_from_full = self.goodput.bps() < link.bandwidth.bps() * FREE;
+        let is_free = is_far_from_full || self.idle_at_end() > 0;
         let streams = self.streams.len() as u32;
         let part = |streams: u32| 1.0 / f64::from(streams);
         let share = link.bandwidth * part(streams.max(DEFAULT_CHANNELS));

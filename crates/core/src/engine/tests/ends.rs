@@ -51,6 +51,27 @@ fn an_end_that_was_lost_comes_over_a_connection_that_idles() {
 }
 
 #[test]
+fn every_connection_that_is_open_brings_a_part_of_the_end() {
+    for policy in policies().into_iter().filter(|policy| policy.name() != "fixed") {
+        let name = policy.name().to_owned();
+        let host = Host { rtt: Duration::from_millis(100), ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(40, |_| 250_000));
+        world.mbps = 40.0;
+        world.get_all();
+        while world.live.is_empty() {
+            world.run_for(Duration::from_millis(1));
+        }
+        // Together they fill half of the path, and are as many as a plan has channels.
+        let slow: Vec<StreamId> = world.live.keys().copied().collect();
+        world.crawling.extend(slow.iter().map(|stream| (*stream, 130_000.0)));
+        world.run();
+        world.assert_each_byte_once();
+        let helpers = world.fetches.iter().filter(|(_, fetch)| fetch.range.is_some()).count();
+        assert!(slow.len() == 16 && helpers > 32, "{name}: {helpers} for {slow:?}");
+    }
+}
+
+#[test]
 fn what_a_limit_holds_back_is_waited_for() {
     let slow = Some(BitRate::from_mbps(4.0));
     let mut world =
