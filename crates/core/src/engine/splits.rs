@@ -45,11 +45,14 @@ pub(super) struct Splits {
     usual: Bytes,
     /// The user has set the floor.
     is_set: bool,
-    /// Of a stream that is alone.
+    /// Of a stream that is alone, or one of so few that they are asked for no more than they need.
     alone: Option<Alone>,
 }
 
-/// What others may do for a stream that has all paths for itself.
+/// Whoever saves joules lets so many streams fill a path together before others join.
+const FEW_TOGETHER: u32 = 4;
+
+/// What others may do for a stream that has all paths, or its part of them, for itself.
 #[derive(Debug, Clone, Copy)]
 enum Alone {
     /// What its path carries is not known yet, but soon will be.
@@ -99,6 +102,7 @@ impl Engine {
         let part = |streams: u32| 1.0 / f64::from(streams);
         let share = link.bandwidth * part(streams.max(DEFAULT_CHANNELS));
         let of_each = self.goodput * part(streams.max(1));
+        let few = if self.is_thrifty() { FEW_TOGETHER } else { 1 };
         // What streams bring that mostly wait for their server says nothing of what one brings that was answered.
         let thinks = self.are_answers_thought_about();
         Splits {
@@ -110,14 +114,17 @@ impl Engine {
             least: if is_free { LEAST_ON_FREE_PATH } else { LEAST_SPLIT },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
-            alone: (streams == 1 && self.policy.prefers_files()).then(|| self.alone()),
+            alone: ((1..=few).contains(&streams) && self.policy.prefers_files())
+                .then(|| self.alone(streams)),
         }
     }
 
-    fn alone(&self) -> Alone {
+    /// Each of so many `streams` has an equal part of what the path carries, and of those that may join.
+    fn alone(&self, streams: u32) -> Alone {
         let Some(best) = self.link.best_seen() else { return Alone::Unknown };
-        let joiners = self.limits().max_channels.saturating_sub(1).max(1);
-        let has_idle = self.origins.iter().any(|origin| origin.opened > 1);
+        let best = best * (1.0 / f64::from(streams));
+        let joiners = (self.limits().max_channels / streams).saturating_sub(1).max(1);
+        let has_idle = self.origins.iter().any(|origin| origin.opened > streams);
         let joined_after = match self.handshake() {
             _ if has_idle => JOINED_AFTER_IDLE,
             Bytes::ZERO => JOINED_AFTER,

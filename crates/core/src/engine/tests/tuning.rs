@@ -159,9 +159,9 @@ fn middling_files_do_not_wait_for_each_other_on_shared_connections() {
 
 #[test]
 fn who_fills_its_path_has_it_for_itself() {
-    let requests = |policy, size, window| {
+    let requests = |policy, files, size, window| {
         let host = Host { rtt: Duration::from_millis(50), window, ..Host::default() };
-        let mut world = World::new(policy).host("one", host.files(1, |_| size));
+        let mut world = World::new(policy).host("one", host.files(files, |_| size));
         world.mbps = 10.0;
         world.get_all();
         world.run();
@@ -170,17 +170,20 @@ fn who_fills_its_path_has_it_for_itself() {
     };
     for policy in policies().into_iter().filter(|policy| policy.prefers_files()) {
         let name = policy.name().to_owned();
-        assert_eq!(requests(policy, 3 * MB, 4_000_000), 1, "{name}");
+        assert_eq!(requests(policy, 1, 3 * MB, 4_000_000), 1, "{name}");
     }
     assert!(
-        requests(Box::new(Hat), 3 * MB, 8_000) > 4,
+        requests(Box::new(Hat), 1, 3 * MB, 8_000) > 4,
         "its window is an eighth of what the path holds"
     );
     assert!(
-        requests(Box::new(Hat), 40 * MB, 4_000_000) > 1,
+        requests(Box::new(Hat), 1, 40 * MB, 4_000_000) > 1,
         "perhaps each connection has its share"
     );
-    assert_eq!(requests(fixed(1, 4), 3 * MB, 4_000_000), 4, "as the user says");
+    let of_three = |policy| requests(policy, 3, 3 * MB, 4_000_000);
+    assert_eq!(of_three(Box::new(LowE::default())), 3, "they fill it together");
+    assert!(of_three(Box::new(Hat)) > 3);
+    assert_eq!(requests(fixed(1, 4), 1, 3 * MB, 4_000_000), 4, "as the user says");
 }
 
 #[test]
