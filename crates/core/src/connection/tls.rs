@@ -86,7 +86,13 @@ pub(super) fn handshake_failure(origin: &Origin, error: io::Error) -> Error {
         Some(cause) => (ErrorKind::Tls, explain(cause)),
         None => (ErrorKind::Connect, "the connection ended during the TLS handshake"),
     };
-    Error::new(kind, format!("{origin}: {why}")).with_source(error)
+    let failure = Error::new(kind, format!("{origin}: {why}"));
+    // What nobody has foreseen has a name for programmers alone.
+    let is_unforeseen = matches!(
+        cause(&error),
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(_)))
+    );
+    if is_unforeseen { failure } else { failure.with_source(error) }
 }
 
 /// The TLS failure behind an I/O error of a TLS stream.
