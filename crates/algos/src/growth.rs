@@ -18,6 +18,7 @@ use crate::units::BitRate;
 /// - Else, once the rate has stopped growing by itself, they double for a trial and stay if that
 ///   brought at least 5 % more throughput; if not, they return to the number before and rest, for
 ///   longer each time: a full link stays full. A handshake that had to queue shows at once that it is.
+///   Where fewer of them then bring much less than they had brought before, there is another trial at once.
 #[derive(Debug, Clone)]
 pub struct LaneGrowth {
     factor: u32,
@@ -25,6 +26,8 @@ pub struct LaneGrowth {
     /// Growth did not pay: not tried again before then, and after longer each time.
     resting_until: Timestamp,
     rest: Duration,
+    /// What more lanes brought, and when they ended.
+    missed: Option<(BitRate, Timestamp)>,
     /// Lanes doubled because nothing queued: not again before then.
     doubled_until: Timestamp,
     /// The last response that had queued somewhere.
@@ -84,6 +87,8 @@ impl Response {
 }
 
 const PAYS: f64 = 1.05;
+/// Fewer lanes that bring so much less than more of them did were too few: their windows did not fill the path alone.
+const MISSED: f64 = 1.25;
 const REST: Duration = Duration::from_secs(20);
 /// A path that was seen to be full is taken to stay so for so many times what a change takes to show.
 const FULL_FOR: u32 = 4;
@@ -101,6 +106,7 @@ impl Default for LaneGrowth {
             trial: None,
             resting_until: Timestamp::START,
             rest: REST,
+            missed: None,
             doubled_until: Timestamp::START,
             queued_at: None,
             full_at: None,
@@ -171,13 +177,14 @@ impl LaneGrowth {
         self.full_at = Some(now);
         let in_vain = |trial: &Trial| rate.bps() < trial.rate_before.bps() * PAYS;
         let Some(trial) = self.trial.filter(in_vain) else { return false };
-        self.end(now, trial);
+        self.end(now, trial, rate);
         true
     }
 
-    /// A trial did not pay.
-    fn end(&mut self, now: Timestamp, trial: Trial) {
+    /// A trial did not pay, and had come to `rate`.
+    fn end(&mut self, now: Timestamp, trial: Trial, rate: BitRate) {
         self.trial = None;
+        self.missed = Some((rate, now));
         self.factor = trial.before;
         self.resting_until = now + self.rest;
         self.rest = self.rest.saturating_mul(2);
@@ -198,7 +205,7 @@ impl LaneGrowth {
             }
             self.trial = None;
             if lanes.rate.bps() < trial.rate_before.bps() * PAYS {
-                self.end(now, trial);
+                self.end(now, trial, lanes.rate);
                 return true;
             }
         }
@@ -208,10 +215,15 @@ impl LaneGrowth {
             && !is_full
             && now >= self.doubled_until
             && now.saturating_since(busy_since) >= lanes.settle;
-        let ready = settled && now >= self.resting_until;
+        let has_missed = self.missed.is_some_and(|(rate, at)| {
+            now.saturating_since(at) >= lanes.settle * 3 / 2
+                && lanes.rate.bps() * MISSED < rate.bps()
+        });
+        let ready = settled && (now >= self.resting_until || has_missed);
         if !ready || !lanes.may_double || lanes.rate == BitRate::ZERO {
             return false;
         }
+        self.missed = None;
         self.trial = Some(Trial {
             before: self.factor,
             rate_before: lanes.rate,
@@ -243,6 +255,20 @@ mod tests {
             is_filling: false,
             settle: Duration::from_millis(400),
         }
+    }
+
+    #[test]
+    fn lanes_that_bring_much_less_than_more_of_them_did_get_another_trial() {
+        let after_an_end = |mbps| {
+            let mut growth = LaneGrowth::default();
+            growth.on_rate(at(100), sample(10.0, true));
+            assert!(growth.on_rate(at(500), sample(10.0, true)));
+            assert!(growth.on_rate(at(1_100), sample(10.2, true)), "it did not pay");
+            assert!(!growth.on_rate(at(1_500), sample(mbps, true)), "too early to tell");
+            growth.on_rate(at(1_700), sample(mbps, true)).then(|| growth.factor())
+        };
+        assert_eq!(after_an_end(5.0), Some(2));
+        assert_eq!(after_an_end(9.0), None, "it rests");
     }
 
     #[test]

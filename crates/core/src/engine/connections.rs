@@ -25,6 +25,8 @@ pub(super) struct Room {
     pub(super) separate: u32,
     /// Where requests share them.
     pub(super) shared: u32,
+    /// Of those, what larger files need where nothing more is tried.
+    pub(super) few: u32,
     /// Requests that share connections.
     pub(super) requests: u32,
     /// Requests for short files, of which several may wait on one HTTP/1.1 connection.
@@ -34,7 +36,7 @@ pub(super) struct Room {
 impl Default for Room {
     /// Nothing is known of the path.
     fn default() -> Self {
-        Self { separate: u32::MAX, shared: u32::MAX, requests: u32::MAX, pipelined: 0 }
+        Self { separate: u32::MAX, shared: u32::MAX, few: 0, requests: u32::MAX, pipelined: 0 }
     }
 }
 
@@ -93,11 +95,20 @@ impl Engine {
             };
             let separate = separate.saturating_mul(times);
             let kept = if held.is_some() { 0 } else { self.kept_early() };
-            let few = few.max(kept).saturating_mul(times);
-            let shared = few.min(separate).max(kept);
+            let few = if held.is_some() { few } else { few.max(self.few_in_use()) };
+            let sharing = few.max(kept).saturating_mul(times);
+            let shared = sharing.min(separate).max(kept);
             let shared = shared + u32::from(self.spread.probes());
-            Room { separate, shared, pipelined: 1, ..Room::default() }
+            Room { separate, shared, few, pipelined: 1, ..Room::default() }
         });
+    }
+
+    /// Connections that larger files share and use at present: as long as a path seems to hold more than it does, it is
+    /// given more of them, and who takes them away then takes windows that fill it.
+    fn few_in_use(&self) -> u32 {
+        let shares = self.origins.iter().filter(|origin| origin.multiplexes);
+        let streams: u32 = shares.map(|origin| origin.streams).sum();
+        self.room.few.min(streams / self.spread.times())
     }
 
     /// Connections for which a path has room that was seen to be slow. Files that end before their windows have grown
@@ -157,7 +168,7 @@ impl Engine {
             }
             _ => pipelined,
         };
-        Some(Room { separate, shared, requests, pipelined })
+        Some(Room { separate, shared, few: 0, requests, pipelined })
     }
 
     /// Whether so many requests that wait on each connection are worth the request for a head behind each of them,

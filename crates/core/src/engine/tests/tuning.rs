@@ -158,6 +158,23 @@ fn middling_files_do_not_wait_for_each_other_on_shared_connections() {
 }
 
 #[test]
+fn connections_whose_windows_fill_a_path_together_are_not_taken_away() {
+    let host = Host {
+        protocol: Protocol::Http2,
+        rtt: Duration::from_millis(150),
+        window: 600_000,
+        ..Host::default()
+    };
+    let mut world = World::new(Box::new(Hat)).host("one", host.files(1, |_| 500 * MB));
+    world.mbps = 1_000.0;
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    // 500 MB at 1 Gbit/s take 4 s, and one window is a thirtieth of what the path holds.
+    assert!(world.seconds() < 6.3, "{} s", world.seconds());
+}
+
+#[test]
 fn who_fills_its_path_has_it_for_itself() {
     let requests = |policy, files, size, window| {
         let host = Host { rtt: Duration::from_millis(50), window, ..Host::default() };
