@@ -16,6 +16,8 @@ pub const SHORT_END: Bytes = Bytes::kib(64);
 /// take, queues and all.
 const RTTS: u32 = 3;
 const ANSWERS: u32 = 2;
+/// Over a connection that others share it is not so much sooner there: the time-out may be over by then.
+const SHARING: u32 = 2;
 /// A whole answer was lost after so many times what others took. A server may need longer for one file.
 const LOST_ANSWERS: u32 = 8;
 /// What has more left than an end is a server's, or its path's, that has stopped: it is asked for elsewhere after so
@@ -51,6 +53,8 @@ pub struct Patience {
     pub within: Duration,
     /// Before an answer.
     pub before: Duration,
+    /// Where no connection idles and one that others share has to bring it.
+    pub sharing: Duration,
     /// Within an answer, however much is left of it.
     pub stopped: Duration,
 }
@@ -60,8 +64,10 @@ impl Patience {
     pub fn new(rtt: Duration, answer_time: Duration) -> Self {
         let least = rtt.saturating_mul(RTTS).max(PROCESS_TURN);
         let answers = |times| answer_time.saturating_mul(times).max(least);
+        let within = answers(ANSWERS);
         Self {
-            within: answers(ANSWERS),
+            within,
+            sharing: within.saturating_mul(SHARING),
             before: answers(LOST_ANSWERS),
             stopped: answers(STOPPED_ANSWERS).max(LEAST_STOP),
         }

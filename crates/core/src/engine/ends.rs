@@ -57,8 +57,9 @@ impl Engine {
             let silent = self.silent_streams(now, patience);
             let is_stuck = !self.is_drained && patience.is_stuck(silent.len(), self.streams.len());
             for (id, stream) in silent {
-                let has_stopped = now >= stream.recent.came_at + patience.stopped;
-                self.hasten(id, stream, is_stuck, has_stopped);
+                let silent_for = now.saturating_since(stream.recent.came_at);
+                let may_share = silent_for >= patience.sharing;
+                self.hasten(id, stream, is_stuck, silent_for >= patience.stopped, may_share);
             }
         }
         self.watch_ends(now);
@@ -76,7 +77,14 @@ impl Engine {
         self.streams.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (*id, *s)).collect()
     }
 
-    fn hasten(&mut self, id: StreamId, stream: Stream, is_stuck: bool, has_stopped: bool) {
+    fn hasten(
+        &mut self,
+        id: StreamId,
+        stream: Stream,
+        is_stuck: bool,
+        has_stopped: bool,
+        may_share: bool,
+    ) {
         let entry = &self.files[stream.file.index()];
         let in_flight = entry.ranges.stream(id);
         let left = in_flight.and_then(InFlight::remaining).filter(|left| *left > 0);
@@ -84,7 +92,9 @@ impl Engine {
         let can_go_on = entry.takes_ranges && !entry.unproven && left.is_some();
         let can_begin = in_flight.is_some_and(|it| it.position == it.start);
         let origin = &self.origins[stream.origin.0 as usize];
-        let is_last = self.is_drained && origin.idle_connections() > 0;
+        let is_shared = origin.multiplexes && origin.opened > 1;
+        let has_other = origin.idle_connections() > 0 || may_share && is_shared;
+        let is_last = self.is_drained && has_other;
         let is_worth_it = if stream.has_head {
             can_go_on && (has_stopped || is_short && (is_last || is_stuck))
         } else {

@@ -366,6 +366,13 @@ impl World {
         }
     }
 
+    /// The connection of a stream that crawls takes no further request.
+    pub(super) fn shun_connection_of(&mut self, stream: StreamId) {
+        if let Some(index) = self.live.get(&stream).and_then(|live| live.connection) {
+            self.connections[index as usize].spoilt = true;
+        }
+    }
+
     pub(super) fn abort(&mut self, stream: StreamId) {
         let Some(live) = self.live.remove(&stream) else { return };
         match live.connection {

@@ -181,7 +181,12 @@ impl World {
                     live.end = end;
                 }
             }
-            Action::Abort { stream, .. } => self.abort(stream),
+            Action::Abort { stream, crawled } => {
+                if crawled {
+                    self.shun_connection_of(stream);
+                }
+                self.abort(stream);
+            }
             Action::Connections { limit, open, pipelined, .. } => {
                 self.pool.pipelined = pipelined;
                 self.set_limit(limit);

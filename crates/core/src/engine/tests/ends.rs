@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::policy::Hat;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::units::BitRate;
 
@@ -9,6 +10,7 @@ use super::super::*;
 use super::complete::{fixed, policies};
 use super::host::Host;
 use super::world::World;
+use crate::connection::Protocol;
 
 const MB: u64 = 1_000_000;
 const SIZE: u64 = 50_000;
@@ -112,6 +114,21 @@ fn an_answer_that_was_lost_is_asked_for_over_a_connection_that_idles() {
     world.assert_each_byte_once();
     assert!(world.seconds() < 3.0, "{} s", world.seconds());
     assert!(world.aborts.contains(&LAST));
+}
+
+#[test]
+fn an_answer_that_was_lost_is_asked_for_over_a_connection_that_others_share() {
+    let size = |index| if index == 0 { 60 * MB } else { SIZE };
+    let host = Host { protocol: Protocol::Http2, ..Host::default() };
+    let limits = UserLimits { max_connections_per_origin: 2, ..UserLimits::default() };
+    let config = EngineConfig { limits, ..EngineConfig::default() };
+    let mut world = World::with(config, Box::new(Hat)).host("one", host.files(12, size));
+    world.lost.insert(LAST);
+    world.get_all();
+    world.run_for(Duration::from_secs(5));
+    assert!(world.aborts.contains(&LAST), "the large file goes on for longer");
+    world.run();
+    world.assert_each_byte_once();
 }
 
 #[test]
