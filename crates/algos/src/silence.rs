@@ -18,6 +18,9 @@ const RTTS: u32 = 3;
 const ANSWERS: u32 = 2;
 /// Over a connection that others share it is not so much sooner there: the time-out may be over by then.
 const SHARING: u32 = 2;
+/// So few streams that are left fill no queue, and the end of an answer was lost after so many round trips.
+const FEW_LEFT: usize = 16;
+const RTTS_AMONG_FEW: u32 = 4;
 /// A whole answer was lost after so many times what others took. A server may need longer for one file.
 const LOST_ANSWERS: u32 = 8;
 /// What has more left than an end is a server's, or its path's, that has stopped: it is asked for elsewhere after so
@@ -73,6 +76,18 @@ impl Patience {
         }
     }
 
+    /// The same among so many `streams` that are the last ones, over a path of this round-trip time: among few of them
+    /// the queue has gone in which earlier answers waited.
+    #[must_use]
+    pub fn among(self, streams: usize, rtt: Duration) -> Self {
+        if streams > FEW_LEFT {
+            return self;
+        }
+        let longest = rtt.saturating_mul(RTTS_AMONG_FEW).max(PROCESS_TURN);
+        let (within, sharing) = (self.within.min(longest), self.sharing.min(longest));
+        Self { within, sharing, ..self }
+    }
+
     /// Whether so many `silent` ones of all `streams` are worth new connections although files wait.
     pub fn is_stuck(&self, silent: usize, streams: usize) -> bool {
         self.within < MUCH_SOONER && silent >= SEVERAL && silent * 2 >= streams
@@ -98,6 +113,15 @@ mod tests {
         assert_eq!(patience(60, 150), [300, 1_200, 4_000], "a queue, or a server that thinks");
         assert_eq!(patience(600, 1_000), [2_000, 8_000, 8_000], "for a second");
         assert_eq!(patience(60, 0), [180, 180, 4_000], "no answer yet");
+    }
+
+    #[test]
+    fn few_that_are_left_do_not_wait_for_a_queue_that_has_gone() {
+        let patience = Patience::new(ms(30), ms(150));
+        let among = |streams| patience.among(streams, ms(30));
+        assert_eq!((among(17), among(17).within), (patience, ms(300)));
+        assert_eq!((among(16).within, among(16).before), (ms(120), patience.before));
+        assert_eq!(Patience::new(ms(1), ms(1)).among(1, ms(1)).within, ms(20));
     }
 
     #[test]

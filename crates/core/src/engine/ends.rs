@@ -66,7 +66,10 @@ impl Engine {
     }
 
     fn patience(&self) -> Patience {
-        Patience::new(self.link.estimate().rtt, self.answers.mean())
+        let rtt = self.link.estimate().rtt;
+        let patience = Patience::new(rtt, self.answers.mean());
+        // Where files wait others come.
+        if self.is_drained { patience.among(self.streams.len(), rtt) } else { patience }
     }
 
     fn silent_streams(&self, now: Timestamp, patience: Patience) -> Vec<(StreamId, Stream)> {
