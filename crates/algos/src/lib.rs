@@ -20,6 +20,7 @@
 //! | [`rate`] | a limit on the rate of a run, shared fairly by its files |
 //! | [`rests`] | how long a connection leaves unread what comes, for few acknowledgements |
 //! | [`answers`] | how long answers take, and whether a server thinks about them |
+//! | [`losses`] | what lost packets tell of the windows that connections will have |
 //! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
@@ -36,6 +37,7 @@ pub mod energy;
 pub mod growth;
 pub mod limits;
 pub mod link;
+pub mod losses;
 pub mod memory;
 pub mod outlook;
 pub mod pace;

@@ -23,6 +23,11 @@ pub trait Io: AsyncRead + AsyncWrite + Unpin {
         None
     }
 
+    /// Segments that came before one that was sent earlier, since this stream began, where its transport counts them.
+    fn out_of_order(&self) -> Option<u32> {
+        None
+    }
+
     /// The socket whose bytes are those of this stream, unchanged and unshaped, where there is one:
     /// on Linux the kernel then moves them to a file without a copy in this process.
     fn socket(&self) -> Option<&TcpStream> {

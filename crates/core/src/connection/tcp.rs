@@ -229,6 +229,12 @@ impl Io for TcpIo {
         super::tcp_info::rtt_of_received(self.0.as_fd())
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn out_of_order(&self) -> Option<u32> {
+        use std::os::fd::AsFd;
+        super::tcp_info::out_of_order(self.0.as_fd())
+    }
+
     fn socket(&self) -> Option<&TcpStream> {
         Some(&self.0)
     }

@@ -33,6 +33,20 @@ struct TcpInfo {
     _not_sent: u32,
     /// `tcpi_min_rtt`: in microseconds; since Linux 4.6.
     min_rtt: u32,
+    /// `tcpi_data_segs_in` and `tcpi_data_segs_out`.
+    _data_segments: [u32; 2],
+    /// `tcpi_delivery_rate` to `tcpi_sndbuf_limited`.
+    _limits: [u64; 4],
+    /// `tcpi_delivered` and `tcpi_delivered_ce`.
+    _delivered: [u32; 2],
+    /// `tcpi_bytes_sent` and `tcpi_bytes_retrans`.
+    _bytes: [u64; 2],
+    /// `tcpi_dsack_dups` and `tcpi_reord_seen`.
+    _disorder_sent: [u32; 2],
+    /// `tcpi_rcv_ooopack`: since Linux 5.4.
+    out_of_order: u32,
+    /// `tcpi_snd_wnd`.
+    _send_window: u32,
 }
 
 /// What `tcpi_min_rtt` holds before the first sample.
@@ -66,6 +80,13 @@ pub(super) fn segments(socket: BorrowedFd<'_>) -> Option<Segments> {
     let (info, length) = read(socket)?;
     let counts = length.holds(offset_of!(TcpInfo, segments_in));
     counts.then_some(Segments { sent: info.segments_out, received: info.segments_in })
+}
+
+/// Segments of the TCP connection `socket` that came before one that was sent earlier. `None` when the kernel does not
+/// count them.
+pub(super) fn out_of_order(socket: BorrowedFd<'_>) -> Option<u32> {
+    let (info, length) = read(socket)?;
+    length.holds(offset_of!(TcpInfo, out_of_order)).then_some(info.out_of_order)
 }
 
 /// How much of a [`TcpInfo`] the kernel has filled.
@@ -111,6 +132,7 @@ mod tests {
         assert_eq!(offset_of!(TcpInfo, _rates), 104);
         assert_eq!(offset_of!(TcpInfo, segments_in), 140);
         assert_eq!(offset_of!(TcpInfo, min_rtt), 148);
+        assert_eq!(offset_of!(TcpInfo, out_of_order), 224);
     }
 
     #[test]
@@ -142,5 +164,6 @@ mod tests {
     fn what_is_not_tcp_has_none() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(min_rtt(socket.as_fd()), None);
+        assert_eq!(out_of_order(socket.as_fd()), None);
     }
 }

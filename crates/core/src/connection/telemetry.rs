@@ -81,6 +81,11 @@ pub enum ConnectionEvent {
         /// The least round-trip time so far.
         rtt: Duration,
     },
+    /// Segments of a connection came out of order: others before them were lost, or overtaken.
+    Loss {
+        /// Where it leads.
+        origin: Origin,
+    },
     /// The first answers came so fast, in bytes on the wire.
     Pace(BitRate),
     /// Whether an origin answers requests in their order over HTTP/1.1 became known.

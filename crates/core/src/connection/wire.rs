@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use pelton_algos::losses::LossWatch;
 use pelton_algos::rests::Rests;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
@@ -39,6 +40,7 @@ pub(super) struct Wire {
     to_come: Rc<Cell<u64>>,
     began: Instant,
     rests: Rests,
+    losses: LossWatch,
     /// Nothing is read before it is over.
     rest: Option<Pin<Box<Sleep>>>,
 }
@@ -63,6 +65,7 @@ impl Wire {
             to_come,
             began: Instant::now(),
             rests,
+            losses: LossWatch::default(),
             rest: None,
         }
     }
@@ -83,6 +86,9 @@ impl Wire {
             self.telemetry.came(bytes, rtt, self.is_open.get());
             let now = Timestamp::new(self.began.elapsed());
             self.rests.on_bytes(now, bytes as u64, rtt);
+            if self.losses.on_bytes(now, Bytes(bytes as u64), rtt) {
+                self.look_for_losses();
+            }
         }
         self.uncounted[0] += bytes as u64;
         self.reads += 1;
@@ -123,6 +129,13 @@ impl Wire {
         let Some(now) = self.io.segments() else { return };
         let before = self.segments.replace(now);
         self.telemetry.counted(before, now, std::mem::take(&mut self.uncounted));
+    }
+
+    fn look_for_losses(&mut self) {
+        let Some(out_of_order) = self.io.out_of_order() else { return };
+        if self.losses.on_count(out_of_order) {
+            self.telemetry.tell(ConnectionEvent::Loss { origin: self.origin.clone() });
+        }
     }
 
     fn look_at_rtt(&mut self) {

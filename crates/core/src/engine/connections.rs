@@ -95,7 +95,10 @@ impl Engine {
             };
             let separate = separate.saturating_mul(times);
             let kept = if held.is_some() { 0 } else { self.kept_early() };
-            let few = if held.is_some() { few } else { few.max(self.few_in_use()) };
+            let few = match held {
+                Some(_) => few,
+                None => few.max(self.few_in_use()).max(self.few_against_losses()),
+            };
             let sharing = few.max(kept).saturating_mul(times);
             let shared = sharing.min(separate).max(kept);
             let shared = shared + u32::from(self.spread.probes());
@@ -109,6 +112,15 @@ impl Engine {
         let shares = self.origins.iter().filter(|origin| origin.multiplexes);
         let streams: u32 = shares.map(|origin| origin.streams).sum();
         self.room.few.min(streams / self.spread.times())
+    }
+
+    /// Connections that fill the path with the windows that losses leave them.
+    fn few_against_losses(&self) -> u32 {
+        if self.is_thrifty() {
+            return 0;
+        }
+        let best = self.link.best_seen().unwrap_or_default();
+        self.losses.connections(best * self.link.estimate().rtt)
     }
 
     /// Connections for which a path has room that was seen to be slow. Files that end before their windows have grown
@@ -216,6 +228,16 @@ impl Engine {
         if !was_seen {
             self.widen_for_short_files(now);
         }
+    }
+
+    /// Something was lost on its way: connections have narrow windows, as far as the path is not full.
+    pub(super) fn on_loss(&mut self) {
+        if self.link.was_full() {
+            return;
+        }
+        let was_known = self.losses.window().is_some();
+        self.losses.on_loss(self.totals.delivered, self.goodput, self.link.best_seen());
+        self.redecide |= !was_known && self.losses.window().is_some();
     }
 
     /// Whether `origin` answers requests in their order became known.

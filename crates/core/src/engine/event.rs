@@ -232,6 +232,8 @@ pub enum Event {
     Rtt(Duration),
     /// The transport saw at what pace the first answers come.
     Pace(BitRate),
+    /// Something was lost of what comes over a connection.
+    Loss,
     /// Whether an origin answers requests in their order over HTTP/1.1 became known: where it does,
     /// several may be under way over one connection (RFC 9112 section 9.3.2).
     Pipelines {

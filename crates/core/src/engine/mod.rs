@@ -40,6 +40,7 @@ use pelton_algos::energy::{ConstantPower, EnergyModel};
 use pelton_algos::growth::LaneGrowth;
 use pelton_algos::limits::{Jitter, OriginBudget};
 use pelton_algos::link::{LinkEstimate, LinkEstimator};
+use pelton_algos::losses::Losses;
 use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
@@ -132,6 +133,7 @@ pub struct Engine {
     /// Streams that had fallen silent and were asked for anew.
     hastened: u32,
     spread: Spread,
+    losses: Losses,
     room: Room,
     /// More lanes have not paid, and there are fewer again.
     has_shrunk: bool,
@@ -207,6 +209,7 @@ impl Engine {
             answers: Answers::default(),
             hastened: 0,
             spread: Spread::default(),
+            losses: Losses::default(),
             room: Room::default(),
             has_shrunk: false,
             is_drained: true,
@@ -271,6 +274,7 @@ impl Engine {
             event,
             Event::Data { .. }
                 | Event::Rtt(_)
+                | Event::Loss
                 | Event::Reached { .. }
                 | Event::Connected { .. }
                 | Event::Energy(_)
@@ -293,6 +297,7 @@ impl Engine {
             Event::Reached { origin, rtt } => self.on_reached(now, &origin, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
             Event::Pace(rate) => self.on_pace(now, rate),
+            Event::Loss => self.on_loss(),
             Event::Unserved { origin, served } => self.on_unserved(now, &origin, served),
             Event::Pipelines { origin, does } => self.on_pipelines(now, &origin, does),
             Event::Energy(total) => self.energy = Some(total),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use pelton_algos::credit::{ConnectionCredit, FIRST_WINDOW};
+use pelton_algos::losses::LossWatch;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
@@ -90,6 +91,9 @@ pub(super) struct Connection {
     pub(super) min_rtt: Duration,
     pub(super) told_rtt: Duration,
     pub(super) reads: u32,
+    /// Chunks that came before one that was sent earlier.
+    pub(super) out_of_order: u32,
+    pub(super) losses: LossWatch,
     /// What the client gives the streams of an HTTP/2 connection.
     pub(super) credit: ConnectionCredit,
     /// What it has told that each begins with.
@@ -125,6 +129,8 @@ impl Connection {
             min_rtt: rtt,
             told_rtt: rtt,
             reads: 0,
+            out_of_order: 0,
+            losses: LossWatch::default(),
             credit: ConnectionCredit::new(begun),
             window: FIRST_WINDOW,
             server_window: FIRST_WINDOW,

@@ -207,6 +207,13 @@ impl World {
             return;
         }
         connection.sender.note_arrival(number);
+        let is_early = chunk.start > connection.receiver.next_byte();
+        connection.out_of_order += u32::from(is_early);
+        let rtt = connection.min_rtt;
+        let looks = connection.losses.on_bytes(self.now, Bytes(chunk.length), rtt);
+        if looks && connection.losses.on_count(connection.out_of_order) {
+            self.mailbox.push_back(Event::Loss);
+        }
         if connection.receiver.on_chunk(chunk, number) {
             self.acknowledge(index);
         } else if !std::mem::replace(&mut connection.receiver.delayed_ack, true) {

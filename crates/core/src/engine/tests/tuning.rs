@@ -175,6 +175,32 @@ fn connections_whose_windows_fill_a_path_together_are_not_taken_away() {
 }
 
 #[test]
+fn losses_tell_how_many_connections_fill_a_path() {
+    let host = Host {
+        protocol: Protocol::Http2,
+        rtt: Duration::from_millis(100),
+        window: 4_000_000,
+        ..Host::default()
+    };
+    // So that no connections are there that were opened while nothing was known.
+    let limits = UserLimits { max_files: Some(16), ..UserLimits::default() };
+    let config = EngineConfig { limits, ..EngineConfig::default() };
+    let mut world = World::with(config, Box::new(Hat)).host("one", host.files(60, |_| 400_000));
+    world.mbps = 200.0;
+    world.get_all();
+    world.send(Event::Pace(BitRate::from_mbps(200.0)));
+    while world.brought() < MB {
+        world.run_for(Duration::from_millis(1));
+    }
+    (0..3).for_each(|_| world.send(Event::Loss));
+    assert_eq!(world.told["one"], 16, "that may be chance, and windows grow");
+    world.send(Event::Loss);
+    assert!(world.told["one"] > 32, "{}", world.told["one"]);
+    world.run();
+    world.assert_each_byte_once();
+}
+
+#[test]
 fn who_fills_its_path_has_it_for_itself() {
     let requests = |policy, files, size, window| {
         let host = Host { rtt: Duration::from_millis(50), window, ..Host::default() };
