@@ -88,6 +88,14 @@ impl Sender {
         }
     }
 
+    /// Whether nothing has come that was not asked for. HTTP/2 tells whose it is.
+    pub(super) fn is_quiet(&self) -> bool {
+        match self {
+            Self::Http1(connection) => connection.is_quiet(),
+            Self::Http2(_) => true,
+        }
+    }
+
     pub(super) fn send(&self, request: Request<()>) -> LocalBoxFuture<'static, Sent> {
         match self {
             Self::Http1(connection) => {

@@ -291,6 +291,10 @@ impl OriginSet {
                 self.freed.notify_waiters();
                 return;
             };
+            if !connection.sender.is_quiet() {
+                // It takes no request any more.
+                continue;
+            }
             let Some(waiter) = state.waiters.pop_front() else { return };
             drop(state);
             // The waiter was there a moment ago; if it is gone, the lease comes back by itself.

@@ -283,7 +283,8 @@ impl Engine {
         let rate = || self.splits().of_each();
         let is_long = || parts::suit(expected, rate(), self.answers.mean());
         let begins = || may_begin && may_be_split && state.may_give_parts() && is_long();
-        let in_parts = !state.multiplexes && (!whole || begins());
+        let bears_parts = !state.multiplexes && !state.has_had_enough;
+        let in_parts = bears_parts && (!whole || begins());
         let (path, answer) = (self.link.estimate(), self.answers.mean());
         let parts = in_parts.then(|| Outset { rtt: path.rtt, answer, rate: rate() });
         let fetch = Fetch {

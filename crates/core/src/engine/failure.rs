@@ -44,8 +44,11 @@ const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
 
 impl Engine {
-    pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
+    pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, mut failure: Failure) {
         let Stream { file, origin, began, .. } = stream;
+        if failure.kind == ErrorKind::Auth && self.is_served_elsewhere(file) {
+            failure.kind = ErrorKind::Overloaded;
+        }
         match failure.kind {
             ErrorKind::Descriptors => self.on_too_many_open(now, began, file, failure),
             ErrorKind::DiskFull => self.on_full(now, file, failure),
@@ -62,10 +65,17 @@ impl Engine {
         }
     }
 
+    /// Whether other streams bring `file` at present: who refuses one more has enough of them.
+    fn is_served_elsewhere(&self, file: FileId) -> bool {
+        let mut streams = self.files[file.index()].ranges.stream_ids();
+        streams.any(|id| self.streams.get(&id).is_some_and(|stream| stream.has_head))
+    }
+
     /// Takes note of what the failure of `stream` tells of its origin. Whether nothing can be had of that.
     fn note_failure(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) -> bool {
         let (origin, kind) = (stream.origin, failure.kind);
         let is_turned_away = stream.is_turned_away(kind);
+        self.origin(origin).has_had_enough |= kind == ErrorKind::Overloaded;
         if kind.is_overload() || is_turned_away {
             self.note_overload(now, stream, failure);
         }
@@ -118,7 +128,7 @@ impl Engine {
             return;
         }
         if failure.kind.is_answer() {
-            self.give_back(stream);
+            self.give_back(stream, failure.kind);
         }
         let entry = &self.files[file.index()];
         let another = entry.not_before.is_none();
@@ -173,16 +183,19 @@ impl Engine {
     }
 
     /// The range of `failed` goes back to the plain GET from which it was split, where that is still on its way:
-    /// the server may give no ranges at all.
-    fn give_back(&mut self, failed: &Stream) {
+    /// the server may give no ranges at all. Where it has enough of requests the range goes back to whatever stream it
+    /// was split from.
+    fn give_back(&mut self, failed: &Stream, kind: ErrorKind) {
         let entry = &mut self.files[failed.file.index()];
-        if failed.is_plain() || entry.gave_range {
+        let has_enough = kind == ErrorKind::Overloaded;
+        if failed.is_plain() || entry.gave_range && !has_enough {
             return;
         }
-        let is_plain = |id: &_| self.streams.get(id).is_some_and(Stream::is_plain);
-        let Some(plain) = entry.ranges.stream_ids().find(is_plain) else { return };
-        if let Some(end) = entry.ranges.give_back(plain) {
-            self.actions.push(Action::Cut { stream: plain, end });
+        let takes = |id: &_| has_enough || self.streams.get(id).is_some_and(Stream::is_plain);
+        let ids: Vec<_> = entry.ranges.stream_ids().filter(takes).collect();
+        let taken = ids.into_iter().find_map(|id| Some((id, entry.ranges.give_back(id)?)));
+        if let Some((stream, end)) = taken {
+            self.actions.push(Action::Cut { stream, end });
         }
     }
 

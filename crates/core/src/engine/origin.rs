@@ -45,6 +45,8 @@ pub(super) struct OriginState {
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
     pub(super) contact: Contact,
+    /// It has refused requests as too many: it is asked for as few as can be.
+    pub(super) has_had_enough: bool,
     /// Failures to connect since the origin last answered.
     pub(super) connect_failures: u32,
     /// When the first and the last one of them was counted.
@@ -87,6 +89,7 @@ impl OriginState {
             gives_ranges: true,
             refused_parts: 0,
             contact: Contact::None,
+            has_had_enough: false,
             connect_failures: 0,
             failing_since: None,
             failed_at: None,

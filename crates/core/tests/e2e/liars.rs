@@ -106,6 +106,23 @@ fn more_bytes_than_promised() {
 }
 
 #[test]
+fn answers_that_come_twice() {
+    let body = |target: &str| target.repeat(5_000);
+    let server = serve(move |request| {
+        let body = body(request.target());
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        Reply::raw(answer.repeat(2))
+    });
+    let out = tempfile::tempdir().unwrap();
+    let urls: Vec<String> = (0..60).map(|number| server.url(&format!("/file-{number}"))).collect();
+    let report = run(client().download(urls).into_dir(out.path()));
+    assert!(report.is_complete(), "{}", report.summary.files_failed);
+    for (name, bytes) in tree(out.path()) {
+        assert!(bytes == body(&format!("/{name}")).into_bytes(), "{name} has the bytes of another");
+    }
+}
+
+#[test]
 fn a_body_that_breaks_off_is_continued_where_it_broke() {
     let server = serve(|request| match request.number {
         0 => whole(&content()).body(content().bytes(0..600_000)).close(),

@@ -130,6 +130,24 @@ impl Http1 {
         !self.is_under_way.get() && self.may_be_used()
     }
 
+    /// Whether nothing has come that was not asked for: it would be taken for the answer to the next request. The
+    /// connection is closed if it has.
+    pub(super) fn is_quiet(&self) -> bool {
+        let mut idle = self.idle.borrow_mut();
+        let Some(stream) = idle.as_mut() else { return true };
+        let (mut byte, mut cx) = ([0], Context::from_waker(Waker::noop()));
+        let read = Pin::new(&mut stream.io).poll_read(&mut cx, &mut ReadBuf::new(&mut byte));
+        let is_quiet = read.is_pending() && stream.buffer.is_empty();
+        drop(idle);
+        if is_quiet {
+            // The stream has forgotten whom to wake.
+            self.wake_watcher();
+        } else {
+            self.close();
+        }
+        is_quiet
+    }
+
     /// Whether the answer that is being read is the last that is to come, and wanted to its end.
     pub(super) fn may_be_followed(&self) -> bool {
         let is_being_read = self.idle.borrow().is_none();

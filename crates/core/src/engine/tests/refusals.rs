@@ -98,3 +98,23 @@ fn what_took_long_is_not_thrown_away_where_ranges_fail() {
     assert_eq!(world.failure(0).kind, ErrorKind::ServerError);
     assert_eq!(world.local[0].restarts, 0);
 }
+
+#[test]
+fn who_is_refused_one_stream_more_has_the_file_by_the_others_and_asks_for_less() {
+    for kind in [ErrorKind::Auth, ErrorKind::Overloaded] {
+        let mut world =
+            World::new(fixed(1, 4)).host("one", Host::default().files(1, |_| 40_000_000));
+        world.get_all();
+        world.run_for(Duration::from_secs(2));
+        let in_parts = |world: &World, from| {
+            world.fetches.iter().skip(from).filter(|(_, fetch)| fetch.parts.is_some()).count()
+        };
+        let made = world.fetches.len();
+        assert!(in_parts(&world, 0) > 0);
+        world.break_one(0, kind);
+        world.run();
+        world.assert_all_complete();
+        world.assert_each_byte_once();
+        assert_eq!(in_parts(&world, made), 0, "{kind:?}");
+    }
+}
