@@ -193,8 +193,8 @@ impl Engine {
         }
         let takes = |id: &_| has_enough || self.streams.get(id).is_some_and(Stream::is_plain);
         let ids: Vec<_> = entry.ranges.stream_ids().filter(takes).collect();
-        let taken = ids.into_iter().find_map(|id| Some((id, entry.ranges.give_back(id)?)));
-        if let Some((stream, end)) = taken {
+        let given = ids.into_iter().find_map(|id| Some((id, entry.ranges.give_back(id)?)));
+        if let Some((stream, end)) = given {
             self.actions.push(Action::Cut { stream, end });
         }
     }

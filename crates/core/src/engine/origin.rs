@@ -22,6 +22,7 @@ pub(super) enum Contact {
     Answered,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct OriginState {
     pub(super) origin: Origin,

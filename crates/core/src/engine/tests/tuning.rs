@@ -224,7 +224,7 @@ fn who_fills_its_path_has_it_for_itself() {
         "perhaps each connection has its share"
     );
     let of_three = |policy| requests(policy, 3, 3 * MB, 4_000_000);
-    assert_eq!(of_three(Box::new(LowE::default())), 3, "they fill it together");
+    assert_eq!(of_three(Box::<LowE>::default()), 3, "they fill it together");
     assert!(of_three(Box::new(Hat)) > 3);
     assert_eq!(requests(fixed(1, 4), 1, 3 * MB, 4_000_000), 4, "as the user says");
 }
