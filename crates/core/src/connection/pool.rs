@@ -291,8 +291,8 @@ impl OriginSet {
                 self.freed.notify_waiters();
                 return;
             };
-            if !connection.sender.is_quiet() {
-                // It takes no request any more.
+            // Who speaks first, before any request, is found out by one.
+            if connection.served.get() > 0 && !connection.sender.is_quiet() {
                 continue;
             }
             let Some(waiter) = state.waiters.pop_front() else { return };
