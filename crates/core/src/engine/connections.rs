@@ -89,10 +89,13 @@ impl Engine {
             let link = LinkEstimate { bandwidth, ..link };
             let times = self.spread.times();
             let held = self.held(&link, clusters);
-            let (separate, few) = match held {
-                Some(few) => (few, few),
-                None => (connections::with_room(&link), connections::multiplexed(&link)),
-            };
+            let (separate, few) = held.map_or_else(
+                || {
+                    let room = connections::with_room(&link).max(self.few_against_losses());
+                    (room, connections::multiplexed(&link))
+                },
+                |few| (few, few),
+            );
             let separate = separate.saturating_mul(times);
             let kept = if held.is_some() { 0 } else { self.kept_early() };
             let few = match held {
@@ -231,13 +234,18 @@ impl Engine {
     }
 
     /// Something was lost on its way: connections have narrow windows, as far as the path is not full.
-    pub(super) fn on_loss(&mut self) {
-        if self.link.was_full() {
+    pub(super) fn on_loss(&mut self, now: Timestamp) {
+        if self.link.was_full() || !self.policy.allows_growth() || self.link.rests_on_hint() {
             return;
         }
         let was_known = self.losses.window().is_some();
         self.losses.on_loss(self.totals.delivered, self.goodput, self.link.best_seen());
-        self.redecide |= !was_known && self.losses.window().is_some();
+        if !was_known && self.losses.window().is_some() {
+            self.redecide = true;
+            let most = self.few_against_losses().min(self.config.limits.max_connections_per_origin);
+            let planned = (self.lanes_in_all() / self.widening()).max(1);
+            self.growth.widen(now, self.link.estimate().rtt, most / planned);
+        }
     }
 
     /// Whether `origin` answers requests in their order became known.

@@ -297,7 +297,7 @@ impl Engine {
             Event::Reached { origin, rtt } => self.on_reached(now, &origin, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
             Event::Pace(rate) => self.on_pace(now, rate),
-            Event::Loss => self.on_loss(),
+            Event::Loss => self.on_loss(now),
             Event::Unserved { origin, served } => self.on_unserved(now, &origin, served),
             Event::Pipelines { origin, does } => self.on_pipelines(now, &origin, does),
             Event::Energy(total) => self.energy = Some(total),
