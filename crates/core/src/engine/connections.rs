@@ -91,17 +91,14 @@ impl Engine {
             let held = self.held(&link, clusters);
             let (separate, few) = held.map_or_else(
                 || {
-                    let room = connections::with_room(&link).max(self.few_against_losses());
-                    (room, connections::multiplexed(&link))
+                    let lossy = self.few_against_losses();
+                    let few = connections::multiplexed(&link).max(self.few_in_use()).max(lossy);
+                    (connections::with_room(&link).max(lossy), few)
                 },
                 |few| (few, few),
             );
             let separate = separate.saturating_mul(times);
             let kept = if held.is_some() { 0 } else { self.kept_early() };
-            let few = match held {
-                Some(_) => few,
-                None => few.max(self.few_in_use()).max(self.few_against_losses()),
-            };
             let sharing = few.max(kept).saturating_mul(times);
             let shared = sharing.min(separate).max(kept);
             let shared = shared + u32::from(self.spread.probes());
