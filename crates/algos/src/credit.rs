@@ -119,6 +119,11 @@ impl StreamCredit {
         self.received - self.released
     }
 
+    /// What may still come where each stream began with `window`.
+    pub const fn ahead(&self, window: u64) -> u64 {
+        (window + self.released).saturating_sub(self.received)
+    }
+
     /// What to promise now, beyond the `window` that each stream begins with and what was promised
     /// since: up to `share` ahead, and of what is still `wanted` no more than that. Never more than
     /// was read.

@@ -46,7 +46,7 @@ pub mod parts;
 pub mod policy;
 pub mod ranges;
 pub mod rate;
-mod refusals;
+pub mod refusals;
 pub mod rests;
 pub mod silence;
 pub mod sizes;

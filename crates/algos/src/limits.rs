@@ -248,6 +248,12 @@ impl OriginBudget {
         }
     }
 
+    /// What was refused tells nothing of the origin: all that was cut is given back, and nothing is waited for.
+    pub fn forgive(&mut self) {
+        (self.allowed, self.too_many, self.before_refusals) = (self.ceiling, None, None);
+        (self.vain_requests, self.vain_since, self.blocked_until) = (0, None, None);
+    }
+
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
     /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, the
     /// number is a guess, and soon there may be more.

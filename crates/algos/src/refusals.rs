@@ -1,5 +1,5 @@
 //! Refusals (429, 503) that come without a word of time: whether they tell that an origin was asked for too much at
-//! once.
+//! once, or are the way in which a server answers the first request for each file.
 
 /// Refusals of such a part of the late requests tell of too many.
 const TELLING_PART: f64 = 0.25;
@@ -19,6 +19,50 @@ const AGAIN: u32 = 2;
 
 /// What is refused whatever is done has to become so many times as much before it tells anything again.
 const MORE_THAN_CHANCE: f64 = 2.0;
+
+/// So many first requests that were refused while no other was under way, and so many others that were answered
+/// thereafter, tell of files.
+const TELLING_ALONE: u32 = 2;
+const TELLING_LATER: u32 = 4;
+
+/// Whether the first request for each file is refused, and any further one is answered: a server that
+/// has to fetch or to make each file first. It bears as many requests as before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FirstRequests {
+    /// Were refused alone: not for their number.
+    refused_alone: u32,
+    answered_later: u32,
+}
+
+impl FirstRequests {
+    /// A request was answered: the first one for its file, or a further one after a refusal.
+    pub fn on_answer(&mut self, is_first: bool) {
+        if is_first {
+            *self = Self::default();
+        } else if self.are_suspect() {
+            self.answered_later = self.answered_later.saturating_add(1);
+        }
+    }
+
+    /// The same for one that was refused, `alone` where no other was under way.
+    pub fn on_refusal(&mut self, is_first: bool, alone: bool) {
+        if !is_first {
+            *self = Self::default();
+        } else if alone {
+            self.refused_alone = self.refused_alone.saturating_add(1);
+        }
+    }
+
+    /// Whether it may be the files that are not ready: asking for one of them again tells.
+    pub const fn are_suspect(self) -> bool {
+        self.refused_alone > 0
+    }
+
+    /// Whether it is the files that were not ready.
+    pub const fn tell_of_files(self) -> bool {
+        self.refused_alone >= TELLING_ALONE && self.answered_later >= TELLING_LATER
+    }
+}
 
 /// What a refusal tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,5 +152,29 @@ impl Refusals {
 
     fn part(&self) -> f64 {
         f64::from(self.refused) / f64::from(self.requests.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_requests_tell_of_files_where_further_ones_are_answered() {
+        let mut first = FirstRequests::default();
+        first.on_refusal(true, false);
+        assert!(!first.are_suspect(), "it may have been one too many");
+        first.on_refusal(true, true);
+        first.on_refusal(true, true);
+        assert!(first.are_suspect() && !first.tell_of_files(), "none was asked for again");
+        for _ in 0..4 {
+            first.on_answer(false);
+        }
+        assert!(first.tell_of_files());
+        let mut answered = first;
+        answered.on_answer(true);
+        assert!(!answered.tell_of_files(), "this file was ready: it bears so many requests");
+        first.on_refusal(false, true);
+        assert!(!first.tell_of_files(), "asking again did not help");
     }
 }

@@ -109,7 +109,8 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
                     (context.tell)(Event::Continued { stream: fetch.stream });
                 }
                 let fetch = &*fetch;
-                let mut body = Incoming { context, fetch, began, position, body_ends, parts, next };
+                let mut body =
+                    Incoming { context, fetch, began, position, body_ends, parts, next, told: 0 };
                 let is_over = body.read(&mut response).await;
                 if is_over.is_err() && body.next.as_ref().is_some_and(|(it, _)| it.is_behind()) {
                     // Some servers end a connection over which more comes than they have answered.
@@ -276,7 +277,12 @@ struct Incoming<'a> {
     parts: Option<Parts>,
     /// What was asked for behind it.
     next: Option<(Further, ByteRange)>,
+    /// It was told that the server may send up to here.
+    told: u64,
 }
+
+/// What a server may send beyond what was told of is told of where it is so much.
+const MATTERS: u64 = 64 * 1024;
 
 impl Incoming<'_> {
     /// Reads it to its end, or to where the stream stops. Returns whether that is the end of the stream.
@@ -293,6 +299,7 @@ impl Incoming<'_> {
             if kept > 0 {
                 self.position += kept;
                 (context.tell)(Event::Data { stream: self.fetch.stream, bytes: kept });
+                self.tell_of_promise(response);
                 self.ask_for_more(kept, response)?;
             }
             // The end of the body is waited for, so that the connection can be used again; a body that
@@ -310,6 +317,16 @@ impl Incoming<'_> {
                 Err(Error::new(ErrorKind::ShortBody, message))
             }
             _ => Ok(self.is_last()),
+        }
+    }
+
+    /// Tells up to where the server may send it, if that has changed enough to matter.
+    fn tell_of_promise(&mut self, response: &GetResponse) {
+        let Some(ahead) = response.ahead() else { return };
+        let end = self.position + ahead;
+        if end >= self.told + MATTERS {
+            self.told = end;
+            (self.context.tell)(Event::Promised { stream: self.fetch.stream, end });
         }
     }
 

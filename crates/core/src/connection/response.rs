@@ -95,6 +95,14 @@ impl GetResponse {
         self.share = share;
     }
 
+    /// What its server may send beyond what was read, where it was promised that (HTTP/2).
+    pub(crate) fn ahead(&self) -> Option<u64> {
+        match &self.body {
+            Some(Body::Http2(body)) => body.ahead(),
+            _ => None,
+        }
+    }
+
     /// Reads a body that nobody wants, if that is soon done.
     pub(crate) async fn drain(&mut self) {
         let mut left = DRAINED;

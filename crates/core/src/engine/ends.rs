@@ -27,7 +27,7 @@ impl Engine {
         if idle > 0 && self.is_at_end() { idle } else { 0 }
     }
 
-    fn is_at_end(&self) -> bool {
+    pub(super) fn is_at_end(&self) -> bool {
         // Whoever saves joules waits until no rate grows any more.
         let is_early = || self.is_thrifty() && self.link.is_filling();
         self.waiting.is_empty()

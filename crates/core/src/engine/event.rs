@@ -193,6 +193,13 @@ pub enum Event {
         /// The end of the last part (excluded).
         end: u64,
     },
+    /// The server of a stream over HTTP/2 may send everything up to `end`, as far as it is wanted.
+    Promised {
+        /// The stream.
+        stream: StreamId,
+        /// The end of what it may send (excluded).
+        end: u64,
+    },
     /// Such a stream was given a part beyond its first.
     Continued {
         /// The stream.

@@ -75,6 +75,10 @@ impl Engine {
     fn note_failure(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) -> bool {
         let (origin, kind) = (stream.origin, failure.kind);
         let is_turned_away = stream.is_turned_away(kind);
+        if kind == ErrorKind::Overloaded && self.tells_of_file(stream) {
+            self.redecide = true;
+            return false;
+        }
         self.origin(origin).has_had_enough |= kind == ErrorKind::Overloaded;
         if kind.is_overload() || is_turned_away {
             self.note_overload(now, stream, failure);
@@ -236,6 +240,19 @@ impl Engine {
             }
             self.refill = true;
         }
+    }
+
+    /// Whether a refusal tells of its file alone, as that of each other one did.
+    fn tells_of_file(&mut self, stream: &Stream) -> bool {
+        let is_first = stream.attempt == 0;
+        let state = self.origin(stream.origin);
+        state.first_requests.on_refusal(is_first, state.streams == 0);
+        let tells = is_first && state.first_requests.tell_of_files();
+        if tells {
+            state.budget.forgive();
+            state.has_had_enough = false;
+        }
+        tells
     }
 
     fn note_overload(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) {

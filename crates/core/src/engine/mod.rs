@@ -288,6 +288,7 @@ impl Engine {
             Event::Opened { file, opened } => self.on_opened(now, file, opened),
             Event::Head { stream, head } => self.on_head(now, stream, head),
             Event::Asked { stream, end } => self.on_asked(stream, end),
+            Event::Promised { stream, end } => self.on_promised(stream, end),
             Event::Continued { stream } => self.on_continued(now, stream),
             Event::Data { stream, bytes } => self.on_data(now, stream, bytes),
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
@@ -403,7 +404,9 @@ impl Engine {
         entry.expected = expected;
         let guessed = entry.size_is_guessed() && !self.sizes.knows(entry.group);
         let group = Some(entry.group).filter(|_| guessed);
-        self.waiting.push((class, entry.origin), file, entry.outstanding(), group);
+        let origin = &self.origins[entry.origin.0 as usize];
+        let again = entry.attempt > 0 && origin.first_requests.are_suspect();
+        self.waiting.push((class, entry.origin), file, entry.outstanding(), group, again);
     }
 
     fn origin_id(&mut self, origin: &Origin) -> OriginId {

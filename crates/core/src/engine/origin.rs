@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::crowding::Crowding;
 use pelton_algos::limits::OriginBudget;
+use pelton_algos::refusals::FirstRequests;
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 
@@ -27,6 +28,7 @@ pub(super) enum Contact {
 pub(super) struct OriginState {
     pub(super) origin: Origin,
     pub(super) budget: OriginBudget,
+    pub(super) first_requests: FirstRequests,
     pub(super) tail: Tail,
     pub(super) crowding: Crowding,
     pub(super) streams: u32,
@@ -79,6 +81,7 @@ impl OriginState {
         Self {
             origin,
             budget,
+            first_requests: FirstRequests::default(),
             tail: Tail::default(),
             crowding: Crowding::default(),
             streams: 0,

@@ -146,11 +146,16 @@ impl Engine {
         let splits = self.splits();
         let floor = splits.of_gap().0;
         let is_alone = splits.alone.is_some();
+        let is_at_end = self.is_at_end();
         let entry = &mut self.files[file.index()];
         let multiplexes = self.origins[entry.origin.0 as usize].multiplexes;
         let (known, ranges) = (&self.streams, &mut entry.ranges);
         let gain = |of: Candidate| {
             let stream = known.get(&of.stream)?;
+            // What was promised comes anyhow, and in place of what others bring, until there are no others.
+            if multiplexes && of.has_asked && !is_at_end {
+                return None;
+            }
             let costs_connection = !multiplexes && (of.has_asked || stream.is_plain());
             splits.gain(now, &stream.recent, of.remaining, costs_connection)
         };

@@ -61,12 +61,14 @@ impl Engine {
         known.has_head = true;
         known.recent.on_head(now, rtt);
         let (file, whole, old_origin) = (known.file, known.whole, known.origin);
+        let is_first = known.attempt == 0;
         let part = known.in_parts.then_some(head.partial);
         known.in_parts &= head.partial;
         let answered_by = self.origin_id(&head.origin);
         if answered_by != old_origin {
             self.move_stream(stream, old_origin, answered_by);
         }
+        self.origin(answered_by).first_requests.on_answer(is_first);
         self.note_answer(now, answered_by, head.protocol);
         let at_least = self.link.estimate().rtt;
         self.note_response(now, Response { took: head.response_time, at_least });
@@ -200,6 +202,12 @@ impl Engine {
     pub(super) fn on_asked(&mut self, stream: StreamId, end: u64) {
         let Some(known) = self.streams.get_mut(&stream) else { return };
         self.totals.requests += u64::from(std::mem::replace(&mut known.has_asked, true));
+        self.files[known.file.index()].ranges.on_asked(stream, end);
+    }
+
+    /// What its server was promised comes, as what was asked for does.
+    pub(super) fn on_promised(&mut self, stream: StreamId, end: u64) {
+        let Some(known) = self.streams.get(&stream) else { return };
         self.files[known.file.index()].ranges.on_asked(stream, end);
     }
 

@@ -21,20 +21,21 @@ pub(super) struct Waiting {
     samples: HashMap<(OriginId, GroupId), u32>,
 }
 
-/// Files of one class and origin, in the list's order but for the samples.
+/// Files of one class and origin, in the list's order but for those that come first: samples, and what was asked for
+/// before.
 #[derive(Debug, Default)]
 struct Queue {
-    samples: VecDeque<FileId>,
+    first: VecDeque<FileId>,
     others: VecDeque<FileId>,
 }
 
 impl Queue {
     fn len(&self) -> usize {
-        self.samples.len() + self.others.len()
+        self.first.len() + self.others.len()
     }
 
     fn pop(&mut self) -> Option<FileId> {
-        self.samples.pop_front().or_else(|| self.others.pop_front())
+        self.first.pop_front().or_else(|| self.others.pop_front())
     }
 }
 
@@ -46,7 +47,8 @@ pub(super) struct Count {
 }
 
 impl Waiting {
-    /// Adds a file of which `bytes` are still to come. The first few of each `guessed` group, in
+    /// Adds a file of which `bytes` are still to come; one that is asked for `again` to see whether it is
+    /// answered comes before others begin. The first few of each `guessed` group, in
     /// which nobody has seen a size yet, come before all others.
     pub(super) fn push(
         &mut self,
@@ -54,13 +56,15 @@ impl Waiting {
         file: FileId,
         bytes: u64,
         guessed: Option<GroupId>,
+        again: bool,
     ) {
         let queue = self.queues.entry((class, origin)).or_default();
         let samples = guessed.map(|group| self.samples.entry((origin, group)).or_default());
         match samples {
+            _ if again => queue.first.push_back(file),
             Some(samples) if *samples < SAMPLES => {
                 *samples += 1;
-                queue.samples.push_back(file);
+                queue.first.push_back(file);
             }
             _ => queue.others.push_back(file),
         }
@@ -111,7 +115,7 @@ impl Waiting {
         self.samples.clear();
         let mut files: Vec<FileId> = std::mem::take(&mut self.queues)
             .into_values()
-            .flat_map(|queue| queue.samples.into_iter().chain(queue.others))
+            .flat_map(|queue| queue.first.into_iter().chain(queue.others))
             .collect();
         files.sort_unstable();
         files

@@ -42,6 +42,13 @@ pub(super) struct Live {
     untold: u64,
 }
 
+impl Live {
+    /// Up to where its server may send it over a connection with such a `window` for each stream.
+    const fn promised_end(&self, window: u64) -> u64 {
+        self.position + (window + self.told).saturating_sub(self.received)
+    }
+}
+
 impl World {
     pub(super) fn fetch(&mut self, fetch: Fetch) {
         let stream = fetch.stream;
@@ -184,7 +191,9 @@ impl World {
         if live.untold > 0 && live.untold >= left / 2 {
             let more = std::mem::take(&mut live.untold);
             live.told += more;
+            let end = live.promised_end(connection.window);
             self.upload(index, Message::Credit(Some(stream), more), 0);
+            self.tell(Event::Promised { stream, end });
         }
         self.widen(index, wanted);
     }
@@ -250,7 +259,11 @@ impl World {
         if is_in_parts {
             self.tell(Event::Asked { stream, end: body_end });
         }
-        if is_long && !self.multiplexes() {
+        if self.multiplexes() {
+            let window = self.connections[index as usize].window;
+            let end = self.live.get(&stream).map_or(0, |live| live.promised_end(window));
+            self.tell(Event::Promised { stream, end });
+        } else if is_long {
             self.send_elsewhere(index, 1);
         }
         if is_empty {

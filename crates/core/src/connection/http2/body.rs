@@ -36,6 +36,11 @@ impl Http2Body {
         self.rest.is_empty() && self.failure.is_none() && self.incoming.is_end_stream()
     }
 
+    /// What its server may send beyond what was read, where pelton decides on that.
+    pub(in crate::connection) fn ahead(&self) -> Option<u64> {
+        self.shared.credit.is_some().then(|| self.credit.ahead(self.shared.window.get()))
+    }
+
     /// Waits until something of it has come, or nothing will.
     pub(in crate::connection) async fn begin(&mut self) {
         match poll_fn(|cx| self.incoming.poll_data(cx)).await {

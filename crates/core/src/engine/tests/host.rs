@@ -64,6 +64,8 @@ pub(super) struct Host {
     pub(super) bears: usize,
     /// What 503 says.
     pub(super) retry_after: Option<Duration>,
+    /// Files whose first request is answered with 503: they are made by then.
+    pub(super) unready: BTreeSet<String>,
     /// Each request gets another version of the file.
     pub(super) keeps_changing: bool,
     /// Every body ends after this many bytes.
@@ -96,6 +98,7 @@ impl Default for Host {
             states_size: true,
             bears: usize::MAX,
             retry_after: None,
+            unready: BTreeSet::new(),
             keeps_changing: false,
             cuts_bodies_after: None,
             faults: 0.0,

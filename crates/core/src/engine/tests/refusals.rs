@@ -52,6 +52,21 @@ fn a_host_that_bears_few_gets_few_at_once() {
 }
 
 #[test]
+fn where_each_file_is_refused_once_each_waits_for_itself() {
+    let unready = (0..100).map(|file| format!("/{file}")).collect();
+    let host = Host { unready, ..Host::default().files(100, |_| 30_000) };
+    for retry_after in [None, Some(Duration::from_secs(1))] {
+        let host = Host { retry_after, ..host.clone() };
+        let mut world = World::new(fixed(8, 1)).host("one", host);
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        assert_eq!(world.fetches.len(), 200);
+        assert!(world.seconds() < 8.0, "{retry_after:?}: {}", world.seconds());
+    }
+}
+
+#[test]
 fn ranges_that_fail_beside_a_body_that_comes_are_asked_for_ever_more_rarely() {
     let host = Host { fails_ranges: true, ..Host::default().files(1, |_| 200_000_000) };
     let mut world = World::new(fixed(1, 16)).host("one", host);

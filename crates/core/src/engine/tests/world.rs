@@ -590,7 +590,12 @@ impl World {
         if host.bears < usize::MAX && streaming().count() >= host.bears {
             return Verdict::Failed(ErrorKind::Overloaded, host.retry_after);
         }
+        let retry_after = host.retry_after;
         let mut breaks_after = host.cuts_bodies_after;
+        if self.hosts.get_mut(&live.host).is_some_and(|host| host.unready.remove(path)) {
+            return Verdict::Failed(ErrorKind::Overloaded, retry_after);
+        }
+        let host = &self.hosts[&live.host];
         if self.random.fraction() < host.faults {
             match (self.random.fraction() * 6.0) as u32 {
                 0 => return Verdict::Failed(ErrorKind::Connect, None),
