@@ -17,6 +17,9 @@ use super::pool::ConnectionIndex;
 use super::transport::Message;
 use super::world::{Happening, World};
 
+/// What a server may send beyond what was told of is told of where it is so much.
+const PROMISE_MATTERS: u64 = 64 * 1024;
+
 /// A request that the engine wants something of.
 #[derive(Debug)]
 pub(super) struct Live {
@@ -40,13 +43,8 @@ pub(super) struct Live {
     /// Credit that the server was told of, and such as waits to be worth a frame.
     told: u64,
     untold: u64,
-}
-
-impl Live {
-    /// Up to where its server may send it over a connection with such a `window` for each stream.
-    const fn promised_end(&self, window: u64) -> u64 {
-        self.position + (window + self.told).saturating_sub(self.received)
-    }
+    /// The engine was told that the server may send up to here.
+    promised: u64,
 }
 
 impl World {
@@ -79,6 +77,7 @@ impl World {
             received: 0,
             told: 0,
             untold: 0,
+            promised: 0,
         };
         self.live.insert(stream, live);
         self.pool.waiters.push_back(stream);
@@ -191,11 +190,21 @@ impl World {
         if live.untold > 0 && live.untold >= left / 2 {
             let more = std::mem::take(&mut live.untold);
             live.told += more;
-            let end = live.promised_end(connection.window);
             self.upload(index, Message::Credit(Some(stream), more), 0);
-            self.tell(Event::Promised { stream, end });
         }
         self.widen(index, wanted);
+        self.tell_of_promise(index, stream);
+    }
+
+    /// As pelton-core's `fetch` does.
+    fn tell_of_promise(&mut self, index: ConnectionIndex, stream: StreamId) {
+        let window = self.connections[index as usize].window;
+        let Some(live) = self.live.get_mut(&stream) else { return };
+        let end = live.position + (window + live.told).saturating_sub(live.received);
+        if end >= live.promised + PROMISE_MATTERS {
+            live.promised = end;
+            self.tell(Event::Promised { stream, end });
+        }
     }
 
     /// At what pace the first answers come is seen on the wire, as pelton-core's `telemetry` does.
@@ -260,9 +269,7 @@ impl World {
             self.tell(Event::Asked { stream, end: body_end });
         }
         if self.multiplexes() {
-            let window = self.connections[index as usize].window;
-            let end = self.live.get(&stream).map_or(0, |live| live.promised_end(window));
-            self.tell(Event::Promised { stream, end });
+            self.tell_of_promise(index, stream);
         } else if is_long {
             self.send_elsewhere(index, 1);
         }
