@@ -29,8 +29,8 @@ pub struct InFlight {
     pub position: u64,
     /// The end of its range (excluded); `None` while the file's size is not known.
     pub end: Option<u64>,
-    /// Up to here it was asked for, where its range is asked for in parts: what lies behind can be given to
-    /// others for nothing.
+    /// Up to here it was asked for, where its range is asked for in parts, or its server was promised that it may
+    /// send it: what lies behind can be given to others for nothing.
     pub asked: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ pub struct Candidate {
     pub stream: StreamId,
     /// Bytes that it has to bring.
     pub remaining: u64,
-    /// Of that half it has asked for a part already, which would come for nothing.
+    /// Of that half it has asked for a part already, or has promised it: it would come for nothing.
     pub has_asked: bool,
 }
 
@@ -193,7 +193,7 @@ impl FileRanges {
         Some(assignment)
     }
 
-    /// `stream` asks for its range in parts, and has asked for everything up to `end`.
+    /// `stream` asks for its range in parts, and has asked for everything up to `end`; or its server may send that.
     pub fn on_asked(&mut self, stream: StreamId, end: u64) {
         if let Some(in_flight) = self.in_flight.get_mut(&stream) {
             in_flight.asked = Some(end);

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use pelton_algos::parts::Parts;
-use pelton_algos::ranges::ByteRange;
+use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::time::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -81,6 +81,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         }
         let mut position = asked.as_ref().map_or(0, |range| range.start);
         let mut next = None;
+        let mut told = 0;
         match judged {
             Ok(Verdict::Keep(head, body_ends)) => {
                 if std::mem::take(&mut is_first) {
@@ -99,6 +100,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
                             fetch.validator = Some(head.validator.clone());
                         }
                     }
+                    tell_of_promise(context, fetch.stream, position, &response, &mut told);
                     begin(context, &fetch, *head)?;
                     if let Some(parts) = &parts {
                         (context.tell)(Event::Asked { stream: fetch.stream, end: parts.asked() });
@@ -110,7 +112,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
                 }
                 let fetch = &*fetch;
                 let mut body =
-                    Incoming { context, fetch, began, position, body_ends, parts, next, told: 0 };
+                    Incoming { context, fetch, began, position, body_ends, parts, next, told };
                 let is_over = body.read(&mut response).await;
                 if is_over.is_err() && body.next.as_ref().is_some_and(|(it, _)| it.is_behind()) {
                     // Some servers end a connection over which more comes than they have answered.
@@ -284,6 +286,22 @@ struct Incoming<'a> {
 /// What a server may send beyond what was told of is told of where it is so much.
 const MATTERS: u64 = 64 * 1024;
 
+/// Tells up to where the server may send what is at `position`, if that is far enough beyond what was `told`.
+fn tell_of_promise(
+    context: &Context,
+    stream: StreamId,
+    position: u64,
+    response: &GetResponse,
+    told: &mut u64,
+) {
+    let Some(ahead) = response.ahead() else { return };
+    let end = position + ahead;
+    if end >= *told + MATTERS {
+        *told = end;
+        (context.tell)(Event::Promised { stream, end });
+    }
+}
+
 impl Incoming<'_> {
     /// Reads it to its end, or to where the stream stops. Returns whether that is the end of the stream.
     async fn read(&mut self, response: &mut GetResponse) -> Result<bool> {
@@ -299,7 +317,13 @@ impl Incoming<'_> {
             if kept > 0 {
                 self.position += kept;
                 (context.tell)(Event::Data { stream: self.fetch.stream, bytes: kept });
-                self.tell_of_promise(response);
+                tell_of_promise(
+                    context,
+                    self.fetch.stream,
+                    self.position,
+                    response,
+                    &mut self.told,
+                );
                 self.ask_for_more(kept, response)?;
             }
             // The end of the body is waited for, so that the connection can be used again; a body that
@@ -317,16 +341,6 @@ impl Incoming<'_> {
                 Err(Error::new(ErrorKind::ShortBody, message))
             }
             _ => Ok(self.is_last()),
-        }
-    }
-
-    /// Tells up to where the server may send it, if that has changed enough to matter.
-    fn tell_of_promise(&mut self, response: &GetResponse) {
-        let Some(ahead) = response.ahead() else { return };
-        let end = self.position + ahead;
-        if end >= self.told + MATTERS {
-            self.told = end;
-            (self.context.tell)(Event::Promised { stream: self.fetch.stream, end });
         }
     }
 

@@ -153,7 +153,7 @@ impl Engine {
         let gain = |of: Candidate| {
             let stream = known.get(&of.stream)?;
             // What was promised comes anyhow, and in place of what others bring, until there are no others.
-            if multiplexes && of.has_asked && !is_at_end {
+            if multiplexes && (of.has_asked || !stream.has_head) && !is_at_end {
                 return None;
             }
             let costs_connection = !multiplexes && (of.has_asked || stream.is_plain());

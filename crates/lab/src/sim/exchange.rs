@@ -262,15 +262,16 @@ impl World {
         let (is_in_parts, body_end) = (live.parts.is_some(), live.body_end);
         let has_begun = live.has_begun;
         let is_long = live.body_end - live.position > LONGEST_AHEAD.0;
+        if self.multiplexes() {
+            self.tell_of_promise(index, stream);
+        }
         if !has_begun {
             self.tell(Event::Head { stream, head });
         }
         if is_in_parts {
             self.tell(Event::Asked { stream, end: body_end });
         }
-        if self.multiplexes() {
-            self.tell_of_promise(index, stream);
-        } else if is_long {
+        if is_long && !self.multiplexes() {
             self.send_elsewhere(index, 1);
         }
         if is_empty {

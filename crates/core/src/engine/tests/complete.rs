@@ -1,5 +1,7 @@
 //! Nothing fails: everything arrives, once.
 
+use std::time::Duration;
+
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE, Policy};
 
 use super::host::Host;
@@ -77,4 +79,17 @@ fn files_start_in_the_order_of_the_list() {
     world.run();
     let order: Vec<usize> = world.fetches.iter().map(|(_, fetch)| fetch.file.index()).collect();
     assert_eq!(order, [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn what_a_server_was_promised_is_left_to_it() {
+    let requests = |promised| {
+        let host = Host { protocol: Protocol::Http2, promised, ..Host::default() };
+        let mut world = World::new(fixed(1, 4)).host("one", host.files(1, |_| 4_000_000));
+        world.get_all();
+        world.run_for(Duration::from_millis(400));
+        world.fetches.len()
+    };
+    assert_eq!(requests(64 * 1024), 4);
+    assert_eq!(requests(u64::MAX / 2), 1);
 }

@@ -56,6 +56,8 @@ pub(super) struct Host {
     pub(super) broken: BTreeSet<String>,
     /// Paths for which the connection is reset instead of an answer.
     pub(super) reset: BTreeSet<String>,
+    /// What it is promised of each stream over HTTP/2, beyond what has come.
+    pub(super) promised: u64,
     /// Answers requests in their order, or does not; nothing where that can't be found out.
     pub(super) in_order: Option<bool>,
     /// States sizes.
@@ -94,6 +96,7 @@ impl Default for Host {
             always_sends_bodies: false,
             broken: BTreeSet::new(),
             reset: BTreeSet::new(),
+            promised: 0,
             in_order: None,
             states_size: true,
             bears: usize::MAX,

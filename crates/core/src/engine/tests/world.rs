@@ -566,6 +566,11 @@ impl World {
                 live.streaming = true;
                 live.breaks_at = breaks_after.map(|after| live.position + after);
                 self.next_tick.get_or_insert(self.now + TICK);
+                let promised = self.hosts[&live.host].promised;
+                let end = live.position + promised;
+                if promised > 0 {
+                    self.send(Event::Promised { stream, end });
+                }
                 self.send(Event::Head { stream, head: *head });
             }
         }
