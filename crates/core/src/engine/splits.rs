@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::credit::FIRST_WINDOW;
 use pelton_algos::outlook::Outlook;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::ranges::{ByteRange, Candidate, InFlight, StreamId};
@@ -135,6 +136,14 @@ impl Engine {
 }
 
 impl Engine {
+    /// Whether others may bring what the server of a stream was promised over HTTP/2. It comes anyhow, in place of what they
+    /// bring: only at the end, or where the path stays far from full.
+    fn may_cut_promised(&self) -> bool {
+        let is_far_from_full =
+            |best: BitRate| !self.link.is_filling() && self.goodput.bps() < best.bps() * FREE;
+        self.is_at_end() || self.link.best_seen().is_some_and(is_far_from_full)
+    }
+
     /// What `stream` is to bring of `file`, which shall have `wanted` of them in all: of another one, if need be.
     pub(super) fn range_for(
         &mut self,
@@ -146,14 +155,13 @@ impl Engine {
         let splits = self.splits();
         let floor = splits.of_gap().0;
         let is_alone = splits.alone.is_some();
-        let is_at_end = self.is_at_end();
+        let may_cut_promised = self.may_cut_promised();
         let entry = &mut self.files[file.index()];
         let multiplexes = self.origins[entry.origin.0 as usize].multiplexes;
         let (known, ranges) = (&self.streams, &mut entry.ranges);
         let gain = |of: Candidate| {
             let stream = known.get(&of.stream)?;
-            // What was promised comes anyhow, and in place of what others bring, until there are no others.
-            if multiplexes && (of.has_asked || !stream.has_head) && !is_at_end {
+            if multiplexes && of.has_asked && !may_cut_promised {
                 return None;
             }
             let costs_connection = !multiplexes && (of.has_asked || stream.is_plain());
@@ -179,6 +187,10 @@ impl Engine {
         }
         let sharers = parts.saturating_sub(streams).max(1);
         let assignment = ranges.assign(stream, sharers, floor, gain)?;
+        if multiplexes {
+            // So much at least, until it is known which connection bears it.
+            ranges.on_asked(stream, assignment.range.start.saturating_add(FIRST_WINDOW));
+        }
         self.actions.extend(assignment.cut.map(|(stream, end)| Action::Cut { stream, end }));
         Some(assignment.range)
     }
