@@ -10,6 +10,7 @@ mod credentials;
 mod exchange;
 mod failure;
 mod further;
+mod handshakes;
 mod happy_eyeballs;
 mod http1;
 mod http2;

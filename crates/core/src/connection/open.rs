@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
 use super::config::{HttpConfig, ProtocolChoice};
 use super::connector::{Connected, Connector};
+use super::handshakes::Handshakes;
 use super::http1::{Duplex, Http1, Http1Body};
 use super::http2::{self, Http2, Http2Body};
 use super::memory::{Memory, Room};
@@ -162,6 +163,7 @@ pub(super) struct Opener {
     telemetry: Rc<Telemetry>,
     pace: Pace,
     memory: Memory,
+    handshakes: Handshakes,
 }
 
 impl Opener {
@@ -174,8 +176,9 @@ impl Opener {
         pace: Pace,
     ) -> Result<Self> {
         let router = Router::new(&config.proxies)?;
-        let (tls, tls_http1, memory) = Default::default();
-        let opener = Self { connector, config, router, tls, tls_http1, telemetry, pace, memory };
+        let (tls, tls_http1, memory, handshakes) = Default::default();
+        let opener =
+            Self { connector, config, router, tls, tls_http1, telemetry, pace, memory, handshakes };
         // Loading the platform's authorities takes time that a run over http need not spend; a file
         // that the user named is checked before anything else happens.
         if opener.config.tls.extra_ca.is_some() || opener.config.tls.client_certificate.is_some() {
@@ -259,10 +262,13 @@ impl Opener {
     /// Opens a byte stream to `origin`, or to the proxy that forwards.
     async fn reach(&self, origin: &Origin, route: &Route) -> Result<(Wire, Option<Duration>)> {
         let connected = match route {
-            Route::Direct => self.connect(&origin.host, origin.port).await?,
+            Route::Direct => {
+                let (host, port) = (&origin.host, origin.port);
+                self.handshakes.with(host, port, || self.connect(host, port)).await?
+            }
             Route::Http { host, port, .. } | Route::Socks5 { host, port, .. } => self
-                .connector
-                .connect(host, *port)
+                .handshakes
+                .with(host, *port, || self.connector.connect(host, *port))
                 .await
                 .map_err(|error| error.prefixed(&format!("{origin}: proxy")))?,
         };
