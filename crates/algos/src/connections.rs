@@ -182,6 +182,19 @@ pub fn is_unserved(waited: Duration, answer_time: Duration, passed: u32) -> bool
     passed >= PASSED_OVER && waited >= long_overdue(answer_time)
 }
 
+/// A handshake is overdue after so many times what the last one took, and not before [`LEAST_HANDSHAKE_OVERDUE`].
+const HANDSHAKE_OVERDUE: u32 = 4;
+/// Programs that wait for their turn take longer than packets.
+const LEAST_HANDSHAKE_OVERDUE: Duration = Duration::from_millis(50);
+/// The first time-out of a sender that knows nothing of a path (RFC 6298 section 2.1).
+const SYN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// After how long another handshake is tried beside one with a host of which the last one `took` so long. No
+/// later than the first one's packet is sent again.
+pub fn handshake_overdue(took: Duration) -> Duration {
+    took.saturating_mul(HANDSHAKE_OVERDUE).clamp(LEAST_HANDSHAKE_OVERDUE, SYN_TIMEOUT)
+}
+
 /// So many flights come over an open connection before the first answer over one that is opened now,
 /// after its handshake: one, two and four in slow start, and the last ones are shared with it.
 const FLIGHTS_AHEAD: u64 = 4;

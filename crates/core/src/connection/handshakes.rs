@@ -12,13 +12,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use pelton_algos::connections::handshake_overdue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// A handshake is overdue after so many times what the last one took, and not before [`LEAST_OVERDUE`].
-const OVERDUE: u32 = 4;
-/// Programs that wait for their turn take longer than packets.
-const LEAST_OVERDUE: Duration = Duration::from_millis(50);
 /// Attempts beside the first, each after twice the time: by then the first one's packet has been sent again.
 const FURTHER: u32 = 3;
 
@@ -81,8 +78,7 @@ impl Handshakes {
         loop {
             let took = self.took.borrow().get(place).copied();
             if let Some(took) = took {
-                let after = took.saturating_mul(OVERDUE).max(LEAST_OVERDUE);
-                return sleep_until(began + after.saturating_mul(1 << further)).await;
+                return sleep_until(began + handshake_overdue(took) * (1 << further)).await;
             }
             self.changed.notified().await;
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::connections::handshake_overdue;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
@@ -61,7 +62,10 @@ impl World {
             Message::Reset(_) | Message::Credit(..) => 40,
             Message::Close => 0,
         };
-        let timeout = connection.sender.timeout();
+        let timeout = match message {
+            Message::Syn => self.syn_timeout(),
+            _ => connection.sender.timeout(),
+        };
         self.counters.sent += payload;
         self.counters.packets += 1;
         let sent = self.now;
@@ -76,6 +80,11 @@ impl World {
         }
     }
 
+    /// When pelton-core tries another handshake, or the kernel sends a SYN again.
+    fn syn_timeout(&self) -> Duration {
+        self.handshake_took.map_or(FIRST_TIMEOUT, handshake_overdue)
+    }
+
     pub(super) fn say_goodbye(&mut self, index: ConnectionIndex) {
         self.upload(index, Message::Close, 0);
     }
@@ -88,7 +97,7 @@ impl World {
                 }
                 Verdict::Dropped(_) => {
                     let again = Happening::Upload { index, message, attempt: 1 };
-                    self.agenda.plan(self.now + FIRST_TIMEOUT, again);
+                    self.agenda.plan(self.now + self.syn_timeout(), again);
                 }
             },
             Message::ClientHello => {
@@ -116,6 +125,7 @@ impl World {
 
     pub(super) fn on_syn_ack(&mut self, index: ConnectionIndex, sent: Timestamp) {
         let rtt = self.now.saturating_since(sent);
+        self.handshake_took = Some(rtt);
         let connection = &mut self.connections[index as usize];
         *connection = Connection::new(self.receive_window, rtt, connection.begun);
         self.tell(Event::Reached { origin: self.name.clone(), rtt });

@@ -64,6 +64,8 @@ pub(super) struct World {
     pub(super) pool: Pool,
     pub(super) live: BTreeMap<StreamId, Live>,
     pub(super) responses_under_way: u32,
+    /// How long the last handshake took.
+    pub(super) handshake_took: Option<Duration>,
     pub(super) origin_paced_until: Timestamp,
     pub(super) pace: FirstPace,
     pub(super) counters: Counters,
@@ -96,6 +98,7 @@ impl World {
             pool: Pool { limit: 6, ..Pool::default() },
             live: BTreeMap::new(),
             responses_under_way: 0,
+            handshake_took: None,
             origin_paced_until: Timestamp::START,
             pace: FirstPace::default(),
             counters: Counters::default(),
