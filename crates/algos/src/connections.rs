@@ -232,10 +232,15 @@ pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) 
 /// connections, and what their windows bring is less than the path.
 const LAST_PRODUCTS: u64 = 3;
 
+/// What connections that are shared were promised comes in vain where it is given to others: their end begins with so
+/// much less.
+const LAST_OF_SHARED: u64 = 2;
+
 /// Whether so many `outstanding` bytes are the last ones, which all connections that are open had best bring: who has lost
 /// packets brings them for many round trips, over a path that is not full any more.
-pub fn are_last(outstanding: Bytes, link: &LinkEstimate) -> bool {
-    outstanding.0 <= link.bdp().0.saturating_mul(LAST_PRODUCTS)
+pub fn are_last(outstanding: Bytes, link: &LinkEstimate, are_shared: bool) -> bool {
+    let last = link.bdp().0.saturating_mul(LAST_PRODUCTS);
+    outstanding.0 <= if are_shared { last / LAST_OF_SHARED } else { last }
 }
 
 /// Connections of which a path, with the queue in front of it, holds 46 kB each, or whose windows fill
@@ -319,7 +324,9 @@ mod tests {
     fn the_last_bytes_are_a_few_times_what_the_path_holds() {
         // 1.25 MB in flight.
         let link = link(100.0, 100, Bytes::kib(64));
-        assert!(are_last(Bytes(3_750_000), &link) && !are_last(Bytes(3_800_000), &link));
+        let is_end = |bytes, are_shared| are_last(Bytes(bytes), &link, are_shared);
+        assert!(is_end(3_750_000, false) && !is_end(3_800_000, false));
+        assert!(is_end(1_870_000, true) && !is_end(1_900_000, true));
     }
 
     #[test]

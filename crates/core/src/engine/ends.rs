@@ -2,6 +2,7 @@
 //! connection brings it sooner, and what a server brings that has stopped.
 
 use pelton_algos::connections;
+use pelton_algos::link::LinkEstimate;
 use pelton_algos::ranges::{InFlight, StreamId};
 use pelton_algos::silence::{Patience, SHORT_END, may_ask_anew};
 use pelton_algos::time::Timestamp;
@@ -30,11 +31,15 @@ impl Engine {
     pub(super) fn is_at_end(&self) -> bool {
         // Whoever saves joules waits until no rate grows any more.
         let is_early = || self.is_thrifty() && self.link.is_filling();
+        // A rate that grows is expected to grow further; the end is that of what was seen.
+        let expected = self.link.estimate();
+        let seen = self.link.best_seen().filter(|seen| seen.bps() < expected.bandwidth.bps());
+        let link = LinkEstimate { bandwidth: seen.unwrap_or(expected.bandwidth), ..expected };
         self.waiting.is_empty()
             && self.list_ended
             && self.policy.allows_growth()
             && !is_early()
-            && connections::are_last(self.outstanding(), &self.link.estimate())
+            && connections::are_last(self.outstanding(), &link, self.shares_connections())
     }
 
     /// Streams are there to be looked at from now on.

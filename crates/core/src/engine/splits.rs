@@ -27,6 +27,9 @@ const LEAST_SPLIT: Bytes = Bytes::kib(64);
 /// The same where the path is far from full, or a connection idles at the end: there is room for another stream.
 const LEAST_ON_FREE_PATH: Bytes = Bytes::kib(24);
 
+/// The same at the end where connections are shared: there is one that bears less, and a request is little.
+const LEAST_OF_SHARED: Bytes = Bytes(12_000);
+
 /// A path that carries less than this part of its bandwidth is far from full.
 const FREE: f64 = 0.5;
 
@@ -95,7 +98,7 @@ impl Engine {
     pub(super) fn splits(&self) -> Splits {
         let link = self.link.estimate();
         // Over a shared connection an answer waits behind others: that says nothing of a connection of its own.
-        let shares = self.origins.iter().any(|origin| origin.multiplexes);
+        let shares = self.shares_connections();
         let answer = if shares { Duration::ZERO } else { self.answers.mean() };
         let is_far_from_full = self.goodput.bps() < link.bandwidth.bps() * FREE;
         let is_free = is_far_from_full || self.idle_at_end() > 0;
@@ -112,12 +115,23 @@ impl Engine {
             rtt: link.rtt,
             answer: link.rtt.max(answer),
             thinks,
-            least: if is_free { LEAST_ON_FREE_PATH } else { LEAST_SPLIT },
+            least: if shares && self.is_at_end() {
+                LEAST_OF_SHARED
+            } else if is_free {
+                LEAST_ON_FREE_PATH
+            } else {
+                LEAST_SPLIT
+            },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
             alone: ((1..=few).contains(&streams) && self.policy.prefers_files())
                 .then(|| self.alone(streams)),
         }
+    }
+
+    /// Whether requests share connections.
+    pub(super) fn shares_connections(&self) -> bool {
+        self.origins.iter().any(|origin| origin.multiplexes)
     }
 
     /// Each of so many `streams` has an equal part of what the path carries, and of those that may join.
