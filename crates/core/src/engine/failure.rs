@@ -53,6 +53,7 @@ impl Engine {
             ErrorKind::Descriptors => self.on_too_many_open(now, began, file, failure),
             ErrorKind::DiskFull => self.on_full(now, file, failure),
             _ if self.goes_back(now, &stream, &failure) => {}
+            kind if stream.is_unreachable(kind) && self.leave_unreached(origin, file) => {}
             _ if self.note_failure(now, &stream, &failure) => {
                 let state = &self.origins[origin.0 as usize];
                 let attempts = state.connect_failures.max(state.budget.vain_requests());
@@ -364,12 +365,7 @@ impl Engine {
             let message = failure.message.replacen(&its_url, &shown(entry.url()), 1);
             Failure { message, ..failure.clone() }
         };
-        let of_origin = |id: &FileId| self.files[id.index()].origin == origin;
-        let in_transfer = self.active.iter().copied().filter(of_origin);
-        let later = self.delayed.iter().map(|(_, id)| *id).filter(of_origin);
-        let later = later.filter(|id| !self.active.contains(id));
-        let given_up: Vec<FileId> = later.chain(in_transfer).collect();
-        for file in given_up {
+        for file in self.begun_at(origin) {
             if !self.goes_back_from(now, file, origin) {
                 self.fail_beside(file, of_file(&self.files[file.index()]), Some(origin));
             }
@@ -380,6 +376,14 @@ impl Engine {
             self.fail_beside(file, of_file(&self.files[file.index()]), Some(origin));
         }
         self.redecide = true;
+    }
+
+    /// Files of `origin` that are in transfer, or wait for their next attempt.
+    pub(super) fn begun_at(&self, origin: OriginId) -> Vec<FileId> {
+        let of_origin = |id: &FileId| self.files[id.index()].origin == origin;
+        let in_transfer = self.active.iter().copied().filter(of_origin);
+        let later = self.delayed.iter().map(|(_, id)| *id).filter(of_origin);
+        later.filter(|id| !self.active.contains(id)).chain(in_transfer).collect()
     }
 
     pub(super) fn give_up(&mut self, file: FileId, failure: Failure) {

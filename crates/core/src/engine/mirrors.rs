@@ -35,6 +35,29 @@ impl Engine {
         self.give_up(file, failure);
     }
 
+    /// `origin`, which can't be reached, never was: whatever can be had from another place is asked for there, and
+    /// who has none may go on trying. Whether that is so for `failed`.
+    pub(super) fn leave_unreached(&mut self, origin: OriginId, failed: FileId) -> bool {
+        let has_answered = self.origins[origin.0 as usize].has_answered();
+        if has_answered || self.next_place(failed, Some(origin)).is_none() {
+            return false;
+        }
+        for file in self.begun_at(origin) {
+            if let Some((place, next)) = self.next_place(file, Some(origin)) {
+                self.move_to_place(file, place, next);
+            }
+        }
+        let files = &self.files;
+        let outstanding = |file: FileId| files[file.index()].outstanding();
+        for file in self.waiting.drain_origin(origin, outstanding) {
+            match self.next_place(file, Some(origin)) {
+                Some((place, next)) => self.move_to_place(file, place, next),
+                None => self.enqueue(file),
+            }
+        }
+        true
+    }
+
     pub(super) fn next_place(
         &mut self,
         file: FileId,
