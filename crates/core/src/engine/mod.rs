@@ -15,6 +15,7 @@ mod event;
 mod failure;
 mod file;
 mod growth;
+mod hosts;
 mod lanes;
 mod learnt;
 mod mirrors;
