@@ -1,4 +1,4 @@
-//! What happens when a request fails: retry, restart, leave the origin alone, or give up.
+//! What becomes of a file of which a request has failed: it is asked for again, whole, later, or not at all.
 
 use std::time::Duration;
 
