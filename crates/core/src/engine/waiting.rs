@@ -61,7 +61,7 @@ impl Waiting {
         let queue = self.queues.entry((class, origin)).or_default();
         let samples = guessed.map(|group| self.samples.entry((origin, group)).or_default());
         match samples {
-            _ if again => queue.first.push_back(file),
+            _ if again => queue.first.push_front(file),
             Some(samples) if *samples < SAMPLES => {
                 *samples += 1;
                 queue.first.push_back(file);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::complete::fixed;
-use super::host::{Ending, Host};
+use super::complete::{fixed, policies};
+use super::host::{Ending, Host, Remote};
 use super::world::World;
 use crate::ErrorKind;
 
@@ -53,16 +53,23 @@ fn a_host_that_bears_few_gets_few_at_once() {
 
 #[test]
 fn where_each_file_is_refused_once_each_waits_for_itself() {
-    let unready = (0..100).map(|file| format!("/{file}")).collect();
-    let host = Host { unready, ..Host::default().files(100, |_| 30_000) };
+    // Each name is of its own kind, and one of each kind comes first, to learn its size.
+    let names = (0..100).map(|file| format!("/f.{file}"));
+    let files = names.map(|name| (name, Remote { size: 30_000, version: 1 }));
+    let host = Host { files: files.collect(), ..Host::default() };
+    let unready = host.files.keys().cloned().collect();
+    let host = Host { unready, ..host };
     for retry_after in [None, Some(Duration::from_secs(1))] {
-        let host = Host { retry_after, ..host.clone() };
-        let mut world = World::new(fixed(8, 1)).host("one", host);
-        world.get_all();
-        world.run();
-        world.assert_each_byte_once();
-        assert_eq!(world.fetches.len(), 200);
-        assert!(world.seconds() < 8.0, "{retry_after:?}: {}", world.seconds());
+        for policy in policies().into_iter().chain([fixed(8, 1)]) {
+            let name = policy.name().to_owned();
+            let host = Host { retry_after, ..host.clone() };
+            let mut world = World::new(policy).host("one", host);
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            assert_eq!(world.fetches.len(), 200);
+            assert!(world.seconds() < 8.0, "{name}, {retry_after:?}: {}", world.seconds());
+        }
     }
 }
 
