@@ -7,7 +7,7 @@ use pelton_algos::units::Bytes;
 
 use super::event::{Action, Failure, FileId};
 use super::file::State;
-use super::{Engine, Stream};
+use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 
 /// An overloaded server is asked more patiently than a failing one, and so is one that was there.
@@ -22,10 +22,14 @@ pub(super) const fn patiently(attempts: u32) -> u32 {
 const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
 
+/// So many ranges of a file that fail, in so many attempts, tell that it has none, where none was given.
+const MOST_FAILED_RANGES: u32 = 4;
+const MOST_FAILED_ATTEMPTS: u32 = 2;
+
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, mut failure: Failure) {
         let Stream { file, origin, began, .. } = stream;
-        if failure.kind == ErrorKind::Auth && self.is_served_elsewhere(file) {
+        if failure.kind == ErrorKind::Auth && self.is_one_too_many(origin, file) {
             failure.kind = ErrorKind::Overloaded;
         }
         match failure.kind {
@@ -45,10 +49,14 @@ impl Engine {
         }
     }
 
-    /// Whether other streams bring `file` at present: who refuses one more has enough of them.
-    fn is_served_elsewhere(&self, file: FileId) -> bool {
-        let mut streams = self.files[file.index()].ranges.stream_ids();
-        streams.any(|id| self.streams.get(&id).is_some_and(|stream| stream.has_head))
+    /// Whether other streams bring `file` at present: who refuses one more has enough of them, and means so by what
+    /// it refuses others with, until there are none.
+    fn is_one_too_many(&mut self, origin: OriginId, file: FileId) -> bool {
+        let serves = |id| self.streams.get(&id).is_some_and(|stream| stream.has_head);
+        let is_served = self.files[file.index()].ranges.stream_ids().any(serves);
+        let state = self.origin(origin);
+        state.forbids_many |= is_served;
+        is_served || state.forbids_many && state.streams > 0
     }
 
     fn retry_or_fail(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
@@ -65,6 +73,10 @@ impl Engine {
             entry.setbacks += 1;
         }
         let may_be_had_whole = self.may_be_had_whole(stream, failure.kind);
+        if self.are_ranges_vain(stream, failure.kind) {
+            self.leave_ranges(file, failure.message);
+            return;
+        }
         let patience = match failure.kind {
             ErrorKind::Overloaded if !may_be_had_whole => patiently(retry.attempts),
             _ => retry.attempts,
@@ -135,6 +147,26 @@ impl Engine {
         let has_answered = entry.validator.is_some();
         let is_of_range = !stream.is_plain() && has_answered && !entry.ignores_ranges;
         is_of_range && may_be_about_ranges && loses_little
+    }
+
+    /// Whether so many ranges of a file were refused, or their connections closed, and none was given, while one body
+    /// brings all of it. Where its host gives no first parts either one is enough, or two without such a body.
+    fn are_ranges_vain(&mut self, stream: &Stream, kind: ErrorKind) -> bool {
+        let is_refused = kind == ErrorKind::ServerError || stream.is_turned_away(kind);
+        let entry = &mut self.files[stream.file.index()];
+        if stream.whole || stream.has_head || entry.gave_range || !is_refused {
+            return false;
+        }
+        entry.failed_ranges += 1;
+        let is_plain = |id| self.streams.get(&id).is_some_and(Stream::is_plain);
+        let are_many = entry.failed_ranges >= MOST_FAILED_RANGES
+            && entry.attempt >= MOST_FAILED_ATTEMPTS.into();
+        let gives_none = !self.origins[stream.origin.0 as usize].gives_parts();
+        if entry.ranges.stream_ids().any(is_plain) {
+            are_many || gives_none
+        } else {
+            gives_none && entry.failed_ranges >= MOST_FAILED_ATTEMPTS
+        }
     }
 
     /// The range of `failed` goes back to the plain GET from which it was split, where that is still on its way:

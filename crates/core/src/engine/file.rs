@@ -76,6 +76,8 @@ pub(super) struct Transfer {
     pub(super) takes_ranges: bool,
     /// It has answered one as it should.
     pub(super) gave_range: bool,
+    /// Ranges of it that were refused, or whose connections were closed, before any was given.
+    pub(super) failed_ranges: u32,
     /// It says that it does and answers otherwise.
     pub(super) ignores_ranges: bool,
     /// Something may have been written that belongs to nothing.
@@ -149,6 +151,7 @@ impl Transfer {
             modified: None,
             takes_ranges: false,
             gave_range: false,
+            failed_ranges: 0,
             ignores_ranges: false,
             dirty: false,
             shelved: None,

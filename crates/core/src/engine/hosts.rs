@@ -50,7 +50,9 @@ impl Engine {
         if kind.is_overload() || is_turned_away {
             self.note_overload(now, stream, failure);
         }
-        if stream.whole && stream.in_parts && !stream.has_head && kind.is_answer() {
+        // Whoever has never answered may mind the part itself.
+        let refuses = kind.is_answer() || is_turned_away && !self.origin(origin).has_answered();
+        if stream.whole && stream.in_parts && !stream.has_head && refuses {
             self.origin(origin).note_ranges(true, Some(false));
         }
         let is_unreachable = stream.is_unreachable(kind);

@@ -91,7 +91,7 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         entry.place = place;
         (entry.located, entry.asks_at_home) = (None, false);
-        (entry.gave_range, entry.ignores_ranges) = (false, false);
+        (entry.gave_range, entry.ignores_ranges, entry.failed_ranges) = (false, false, 0);
         entry.attempt += 1;
         (entry.failures, entry.setbacks, entry.restarts) = (0, 0, 0);
         self.totals.retries += 1;

@@ -48,6 +48,8 @@ pub(super) struct OriginState {
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
     pub(super) contact: Contact,
+    /// It has refused (403) a further stream of a file while others brought that.
+    pub(super) forbids_many: bool,
     /// It has refused requests as too many: it is asked for as few as can be.
     pub(super) has_had_enough: bool,
     /// Failures to connect since the origin last answered.
@@ -93,6 +95,7 @@ impl OriginState {
             gives_ranges: true,
             refused_parts: 0,
             contact: Contact::None,
+            forbids_many: false,
             has_had_enough: false,
             connect_failures: 0,
             failing_since: None,
@@ -110,7 +113,12 @@ impl OriginState {
     /// most hosts speak HTTP/2, where what is cut short can be reset.
     pub(super) fn may_give_parts(&self) -> bool {
         let may_speak_http1 = self.has_answered() || self.origin.scheme == Scheme::Http;
-        may_speak_http1 && self.gives_ranges && self.refused_parts < MOST_REFUSED_PARTS
+        may_speak_http1 && self.gives_ranges && self.gives_parts()
+    }
+
+    /// Whether it has not refused the first parts of several files in a row.
+    pub(super) const fn gives_parts(&self) -> bool {
+        self.refused_parts < MOST_REFUSED_PARTS
     }
 
     pub(super) const fn has_answered(&self) -> bool {

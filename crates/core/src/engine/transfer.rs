@@ -314,10 +314,13 @@ impl Engine {
         }
         let file = stream.file;
         let attempts = self.config.retry.attempts;
-        let entry = &mut self.files[file.index()];
+        let entry = &self.files[file.index()];
+        let gives_part =
+            |id| self.streams.get(&id).is_some_and(|stream| stream.has_head && stream.in_parts);
+        let gives_some = entry.gave_range || entry.ranges.stream_ids().any(gives_part);
         // Who has given ranges has another reason, or another machine of that name has answered.
         let is_last_try = failure.kind.is_retryable() && entry.failures + 1 >= attempts;
-        if entry.gave_range && !is_last_try {
+        if gives_some && !is_last_try {
             self.on_failure(now, stream, failure);
             return;
         }

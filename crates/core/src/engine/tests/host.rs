@@ -48,6 +48,10 @@ pub(super) struct Host {
     pub(super) gives_wholes: bool,
     /// Answers ranges with 500.
     pub(super) fails_ranges: bool,
+    /// Closes the connection where it is asked for a range, or a first part.
+    pub(super) resets_ranges: bool,
+    /// More streams than this are answered with 403.
+    pub(super) allows: usize,
     /// Answers a range with the whole file all the same.
     pub(super) ignores_ranges: bool,
     /// Sends a body whatever If-Modified-Since says.
@@ -92,6 +96,8 @@ impl Default for Host {
             ranges: true,
             gives_wholes: false,
             fails_ranges: false,
+            resets_ranges: false,
+            allows: usize::MAX,
             ignores_ranges: false,
             always_sends_bodies: false,
             broken: BTreeSet::new(),

@@ -99,6 +99,32 @@ fn ranges_that_fail_go_back_to_the_body_that_comes() {
 }
 
 #[test]
+fn hosts_whose_ranges_all_fail_give_each_file_in_one_body() {
+    let host = Host { mbps: 40.0, ..Host::default().files(4, |_| 6_000_000) };
+    let fails = Host { fails_ranges: true, gives_wholes: true, ..host.clone() };
+    let resets = Host { resets_ranges: true, ..host };
+    for host in [fails, resets] {
+        let mut world = World::new(fixed(3, 2)).host("one", host.clone());
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        let ranges = world.fetches.iter().filter(|(_, it)| it.range.is_some()).count();
+        assert!(ranges <= 8, "{ranges} ranges in vain");
+    }
+}
+
+#[test]
+fn who_forbids_further_streams_is_asked_for_fewer_files_too() {
+    let host = Host { allows: 4, mbps: 40.0, ..Host::default().files(4, |_| 6_000_000) };
+    for policy in policies() {
+        let mut world = World::new(policy).host("one", host.clone());
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+    }
+}
+
+#[test]
 fn a_file_that_fails_is_asked_for_by_one_stream_until_it_comes() {
     let mut world = World::new(fixed(1, 16)).host("one", Host::default().files(1, |_| 20_000_000));
     world.get_all();

@@ -592,6 +592,17 @@ impl World {
         if host.broken.contains(path) || host.fails_ranges && live.fetch.range.is_some() {
             return Verdict::Failed(ErrorKind::ServerError, None);
         }
+        let is_range = live.fetch.range.is_some() || live.fetch.parts.is_some();
+        if host.resets_ranges && is_range {
+            return Verdict::Failed(ErrorKind::Reset, None);
+        }
+        if host.allows < usize::MAX && streaming().count() >= host.allows {
+            let refusal = Failure::new(ErrorKind::Auth, "403");
+            return match live.fetch.range {
+                Some(_) => Verdict::Ended(Outcome::RangeRefused(refusal)),
+                None => Verdict::Failed(ErrorKind::Auth, None),
+            };
+        }
         if host.bears < usize::MAX && streaming().count() >= host.bears {
             return Verdict::Failed(ErrorKind::Overloaded, host.retry_after);
         }
