@@ -43,10 +43,20 @@ const ANSWERS_FOR_ONE: u32 = 8;
 /// A file is asked for anew once, and once more for so much of it: a long one has many streams.
 const EACH_MAY: Bytes = Bytes::mib(1);
 
+/// Some servers never answer one of a few requests. Where nothing of an answer came, a file is asked for anew so much
+/// more often, and one request for so few answers.
+const UNANSWERED_MAY: u64 = 3;
+const ANSWERS_FOR_UNANSWERED: u32 = 4;
+/// The second time and the third after so many times the silence each: a server may need longer for this file.
+const LONGER: u32 = 4;
+const MOST_LONGER: u32 = 2;
+
 /// Whether another request may be made anew in a run of so many `answers`, in which `of_run` were, `of_file` of them
-/// for a file of this `size`.
-pub fn may_ask_anew(of_run: u32, answers: u32, of_file: u32, size: Bytes) -> bool {
-    of_run < FEW + answers / ANSWERS_FOR_ONE && u64::from(of_file) < 1 + size.0 / EACH_MAY.0
+/// for a file of this `size`, of whose answer something has come or nothing.
+pub fn may_ask_anew(of_run: u32, answers: u32, of_file: u32, size: Bytes, has_begun: bool) -> bool {
+    let (answers_for_one, least) =
+        if has_begun { (ANSWERS_FOR_ONE, 1) } else { (ANSWERS_FOR_UNANSWERED, UNANSWERED_MAY) };
+    of_run < FEW + answers / answers_for_one && u64::from(of_file) < least + size.0 / EACH_MAY.0
 }
 
 /// How long streams may be silent.
@@ -88,6 +98,11 @@ impl Patience {
         Self { within, sharing, ..self }
     }
 
+    /// For how long nothing of an answer may come to a file that was asked for anew so often.
+    pub fn before_again(&self, asked_anew: u32) -> Duration {
+        self.before.saturating_mul(LONGER.saturating_pow(asked_anew.min(MOST_LONGER)))
+    }
+
     /// Whether so many `silent` ones of all `streams` are worth new connections although files wait.
     pub fn is_stuck(&self, silent: usize, streams: usize) -> bool {
         self.within < MUCH_SOONER && silent >= SEVERAL && silent * 2 >= streams
@@ -127,9 +142,22 @@ mod tests {
     #[test]
     fn what_is_asked_for_anew_is_a_small_part() {
         let size = Bytes::kib(60);
-        assert!(may_ask_anew(1, 0, 0, size) && !may_ask_anew(2, 7, 0, size));
-        assert!(may_ask_anew(11, 80, 0, size) && !may_ask_anew(12, 80, 0, size));
-        assert!(!may_ask_anew(1, 80, 1, size) && may_ask_anew(1, 80, 3, Bytes::mib(3)));
+        let may =
+            |of_run, answers, of_file, size| may_ask_anew(of_run, answers, of_file, size, true);
+        assert!(may(1, 0, 0, size) && !may(2, 7, 0, size));
+        assert!(may(11, 80, 0, size) && !may(12, 80, 0, size));
+        assert!(!may(1, 80, 1, size) && may(1, 80, 3, Bytes::mib(3)));
+    }
+
+    #[test]
+    fn what_is_never_answered_is_asked_for_a_few_times_after_longer_silences() {
+        let may = |of_run, answers, of_file| {
+            may_ask_anew(of_run, answers, of_file, Bytes::kib(60), false)
+        };
+        assert!(may(21, 80, 2) && !may(22, 80, 2) && !may(1, 80, 3));
+        let patience = Patience::new(ms(1), ms(1));
+        let again = |times| patience.before_again(times);
+        assert_eq!([0, 1, 2, 9].map(again), [ms(20), ms(80), ms(320), ms(320)]);
     }
 
     #[test]

@@ -79,7 +79,11 @@ impl Engine {
 
     fn silent_streams(&self, now: Timestamp, patience: Patience) -> Vec<(StreamId, Stream)> {
         let is_silent = |stream: &Stream| {
-            let patience = if stream.has_head { patience.within } else { patience.before };
+            let patience = if stream.has_head {
+                patience.within
+            } else {
+                patience.before_again(self.files[stream.file.index()].hastened)
+            };
             now >= stream.recent.came_at + patience
         };
         self.streams.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (*id, *s)).collect()
@@ -109,7 +113,8 @@ impl Engine {
             can_begin && is_last && origin.has_answered()
         };
         let size = Bytes(entry.ranges.size().unwrap_or_default());
-        let may = may_ask_anew(self.hastened, self.answers.count(), entry.hastened, size);
+        let (of_run, answers) = (self.hastened, self.answers.count());
+        let may = may_ask_anew(of_run, answers, entry.hastened, size, stream.has_head);
         if !may || !is_worth_it {
             return;
         }
