@@ -31,15 +31,16 @@ impl Engine {
     pub(super) fn is_at_end(&self) -> bool {
         // Whoever saves joules waits until no rate grows any more.
         let is_early = || self.is_thrifty() && self.link.is_filling();
-        // A rate that grows is expected to grow further; the end is that of what was seen.
         let expected = self.link.estimate();
-        let seen = self.link.best_seen().filter(|seen| seen.bps() < expected.bandwidth.bps());
+        let shares = self.shares_connections();
+        // A rate that grows is expected to grow further. Where cuts come in vain, the end is that of what was seen.
+        let seen = self.link.best_seen().filter(|seen| shares && *seen < expected.bandwidth);
         let link = LinkEstimate { bandwidth: seen.unwrap_or(expected.bandwidth), ..expected };
         self.waiting.is_empty()
             && self.list_ended
             && self.policy.allows_growth()
             && !is_early()
-            && connections::are_last(self.outstanding(), &link, self.shares_connections())
+            && connections::are_last(self.outstanding(), &link, shares)
     }
 
     /// Streams are there to be looked at from now on.
