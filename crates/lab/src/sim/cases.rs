@@ -61,7 +61,7 @@ pub const CASES: [Case; 4] = [
         name: "pictures over near LTE",
         why: "fewer connections overflow the queue less often",
         radio: Radio::Lte,
-        mbps: 50.0,
+        mbps: 80.0,
         rtt_millis: 30,
         files: (40, 200_000),
         connection_mbps: None,
