@@ -28,6 +28,16 @@ const LEAST_ROUND_TRIP: Duration = Duration::from_millis(5);
 /// A stream among many has this promised at least.
 const LEAST_SHARE: u64 = 64 * 1024;
 
+/// What a server may send beyond what was told of is told of where it is so much.
+const NEWS: u64 = 64 * 1024;
+
+/// The end of what a server may send that has `ahead` bytes of credit from `position` on, where it is far enough beyond the
+/// end that was `told` before.
+pub fn news_of_promise(position: u64, ahead: u64, told: u64) -> Option<u64> {
+    let end = position.saturating_add(ahead);
+    (end >= told.saturating_add(NEWS)).then_some(end)
+}
+
 /// What the streams of one connection may have on their way together.
 #[derive(Debug, Clone)]
 pub struct ConnectionCredit {
@@ -155,6 +165,13 @@ mod tests {
             credit.on_bytes(at(100 * (index as u64 + 1)), *bytes);
         }
         credit
+    }
+
+    #[test]
+    fn a_promise_is_news_where_it_goes_far_beyond_the_last_one() {
+        assert_eq!(news_of_promise(0, FIRST_WINDOW, 0), Some(FIRST_WINDOW));
+        assert_eq!(news_of_promise(10_000, FIRST_WINDOW, FIRST_WINDOW), None);
+        assert_eq!(news_of_promise(u64::MAX - 1, FIRST_WINDOW, 0), Some(u64::MAX));
     }
 
     #[test]

@@ -23,9 +23,14 @@ impl OriginState {
 impl Engine {
     /// Connections that are open and bear nothing while the last bytes are on their way: they bring those as well.
     pub(super) fn idle_at_end(&self) -> u32 {
-        let separate = self.origins.iter().filter(|origin| !origin.multiplexes);
-        let idle = separate.map(OriginState::idle_connections).sum();
+        let idle = self.idle_connections();
         if idle > 0 && self.is_at_end() { idle } else { 0 }
+    }
+
+    /// Those of all origins whose requests have one each.
+    pub(super) fn idle_connections(&self) -> u32 {
+        let separate = self.origins.iter().filter(|origin| !origin.multiplexes);
+        separate.map(OriginState::idle_connections).sum()
     }
 
     pub(super) fn is_at_end(&self) -> bool {

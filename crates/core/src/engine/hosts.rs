@@ -196,12 +196,16 @@ impl Engine {
                 self.fail_beside(file, of_file(&self.files[file.index()]), Some(origin));
             }
         }
-        let files = &self.files;
-        let outstanding = |file: FileId| files[file.index()].outstanding();
-        for file in self.waiting.drain_origin(origin, outstanding) {
+        for file in self.take_waiting(origin) {
             self.fail_beside(file, of_file(&self.files[file.index()]), Some(origin));
         }
         self.redecide = true;
+    }
+
+    /// Takes the files of `origin` that wait out of their queues.
+    pub(super) fn take_waiting(&mut self, origin: OriginId) -> Vec<FileId> {
+        let files = &self.files;
+        self.waiting.drain_origin(origin, |file| files[file.index()].outstanding())
     }
 
     /// Files of `origin` that are in transfer, or wait for their next attempt.

@@ -47,9 +47,7 @@ impl Engine {
                 self.move_to_place(file, place, next);
             }
         }
-        let files = &self.files;
-        let outstanding = |file: FileId| files[file.index()].outstanding();
-        for file in self.waiting.drain_origin(origin, outstanding) {
+        for file in self.take_waiting(origin) {
             match self.next_place(file, Some(origin)) {
                 Some((place, next)) => self.move_to_place(file, place, next),
                 None => self.enqueue(file),

@@ -4,6 +4,7 @@
 //! policy, the ranges of every file, the budgets of every origin and all retries, so cancelling,
 //! retrying, resuming and re-tuning are plain synchronous calls in tests and in the simulator.
 
+mod anew;
 mod config;
 mod connections;
 mod control;

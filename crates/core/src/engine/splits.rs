@@ -49,6 +49,9 @@ pub(super) struct Splits {
     usual: Bytes,
     /// The user has set the floor.
     is_set: bool,
+    /// Others may bring what the server of a stream was promised over HTTP/2. It comes anyhow, in place of what they
+    /// bring: only at the end, or where the path stays far from full.
+    may_cut_promised: bool,
     /// Of a stream that is alone, or one of so few that they are asked for no more than they need.
     alone: Option<Alone>,
 }
@@ -101,7 +104,8 @@ impl Engine {
         let shares = self.shares_connections();
         let answer = if shares { Duration::ZERO } else { self.answers.mean() };
         let is_far_from_full = self.goodput.bps() < link.bandwidth.bps() * FREE;
-        let is_free = is_far_from_full || self.idle_at_end() > 0;
+        let is_at_end = self.is_at_end();
+        let is_free = is_far_from_full || is_at_end && self.idle_connections() > 0;
         let streams = self.streams.len() as u32;
         let part = |streams: u32| 1.0 / f64::from(streams);
         let share = link.bandwidth * part(streams.max(DEFAULT_CHANNELS));
@@ -115,7 +119,7 @@ impl Engine {
             rtt: link.rtt,
             answer: link.rtt.max(answer),
             thinks,
-            least: if shares && self.is_at_end() {
+            least: if shares && is_at_end {
                 LEAST_OF_SHARED
             } else if is_free {
                 LEAST_ON_FREE_PATH
@@ -124,6 +128,7 @@ impl Engine {
             },
             usual: self.split_floor(),
             is_set: self.config.limits.split_floor.is_some(),
+            may_cut_promised: is_at_end || self.stays_far_from_full(),
             alone: ((1..=few).contains(&streams) && self.policy.prefers_files())
                 .then(|| self.alone(streams)),
         }
@@ -132,6 +137,12 @@ impl Engine {
     /// Whether requests share connections.
     pub(super) fn shares_connections(&self) -> bool {
         self.origins.iter().any(|origin| origin.multiplexes)
+    }
+
+    /// Whether the path carries far less than it was seen to, and no rate grows.
+    fn stays_far_from_full(&self) -> bool {
+        let is_far_from_full = |best: BitRate| self.goodput.bps() < best.bps() * FREE;
+        !self.link.is_filling() && self.link.best_seen().is_some_and(is_far_from_full)
     }
 
     /// Each of so many `streams` has an equal part of what the path carries, and of those that may join.
@@ -150,14 +161,6 @@ impl Engine {
 }
 
 impl Engine {
-    /// Whether others may bring what the server of a stream was promised over HTTP/2. It comes anyhow, in place of what they
-    /// bring: only at the end, or where the path stays far from full.
-    fn may_cut_promised(&self) -> bool {
-        let is_far_from_full =
-            |best: BitRate| !self.link.is_filling() && self.goodput.bps() < best.bps() * FREE;
-        self.is_at_end() || self.link.best_seen().is_some_and(is_far_from_full)
-    }
-
     /// What `stream` is to bring of `file`, which shall have `wanted` of them in all: of another one, if need be.
     pub(super) fn range_for(
         &mut self,
@@ -169,13 +172,12 @@ impl Engine {
         let splits = self.splits();
         let floor = splits.of_gap().0;
         let is_alone = splits.alone.is_some();
-        let may_cut_promised = self.may_cut_promised();
         let entry = &mut self.files[file.index()];
         let multiplexes = self.origins[entry.origin.0 as usize].multiplexes;
         let (known, ranges) = (&self.streams, &mut entry.ranges);
         let gain = |of: Candidate| {
             let stream = known.get(&of.stream)?;
-            if multiplexes && of.has_asked && !may_cut_promised {
+            if multiplexes && of.has_asked && !splits.may_cut_promised {
                 return None;
             }
             let costs_connection = !multiplexes && (of.has_asked || stream.is_plain());
@@ -307,6 +309,7 @@ mod tests {
             least: LEAST_SPLIT,
             usual,
             is_set: false,
+            may_cut_promised: false,
             alone: None,
         }
     }

@@ -1,5 +1,6 @@
 //! A body on its way into the file.
 
+use pelton_algos::credit::news_of_promise;
 use pelton_algos::parts::Parts;
 use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::time::Timestamp;
@@ -26,9 +27,6 @@ pub(super) struct Incoming<'a> {
     pub(super) told: u64,
 }
 
-/// What a server may send beyond what was told of is told of where it is so much.
-const MATTERS: u64 = 64 * 1024;
-
 /// Tells up to where the server may send what is at `position`, if that is far enough beyond what was `told`.
 pub(super) fn tell_of_promise(
     context: &Context,
@@ -37,9 +35,8 @@ pub(super) fn tell_of_promise(
     response: &GetResponse,
     told: &mut u64,
 ) {
-    let Some(ahead) = response.ahead() else { return };
-    let end = position + ahead;
-    if end >= *told + MATTERS {
+    let news = response.ahead().and_then(|ahead| news_of_promise(position, ahead, *told));
+    if let Some(end) = news {
         *told = end;
         (context.tell)(Event::Promised { stream, end });
     }

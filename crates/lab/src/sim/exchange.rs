@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::connections::LONGEST_AHEAD;
-use pelton_algos::credit::StreamCredit;
+use pelton_algos::credit::{StreamCredit, news_of_promise};
 use pelton_algos::parts::Parts;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::units::Bytes;
@@ -16,9 +16,6 @@ use super::origin::sizes;
 use super::pool::ConnectionIndex;
 use super::transport::Message;
 use super::world::{Happening, World};
-
-/// What a server may send beyond what was told of is told of where it is so much.
-const PROMISE_MATTERS: u64 = 64 * 1024;
 
 /// A request that the engine wants something of.
 #[derive(Debug)]
@@ -200,8 +197,8 @@ impl World {
     fn tell_of_promise(&mut self, index: ConnectionIndex, stream: StreamId) {
         let window = self.connections[index as usize].window;
         let Some(live) = self.live.get_mut(&stream) else { return };
-        let end = live.position + (window + live.told).saturating_sub(live.received);
-        if end >= live.promised + PROMISE_MATTERS {
+        let ahead = (window + live.told).saturating_sub(live.received);
+        if let Some(end) = news_of_promise(live.position, ahead, live.promised) {
             live.promised = end;
             self.tell(Event::Promised { stream, end });
         }

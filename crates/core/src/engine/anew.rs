@@ -1,0 +1,78 @@
+//! Files whose server has no ranges of them after all, or another version: they go on in one body, or begin anew.
+
+use pelton_algos::ranges::StreamId;
+use pelton_algos::time::Timestamp;
+
+use super::event::{Action, Failure, FileId};
+use super::{Engine, Stream};
+
+impl Engine {
+    /// A server that said it takes ranges answered one otherwise: no more range streams of this file.
+    pub(super) fn on_range_refused(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
+        if self.goes_back(now, &stream, &failure) {
+            return;
+        }
+        let file = stream.file;
+        let attempts = self.config.retry.attempts;
+        let entry = &self.files[file.index()];
+        let gives_part =
+            |id| self.streams.get(&id).is_some_and(|stream| stream.has_head && stream.in_parts);
+        let gives_some = entry.gave_range || entry.ranges.stream_ids().any(gives_part);
+        // Who has given ranges has another reason, or another machine of that name has answered.
+        let is_last_try = failure.kind.is_retryable() && entry.failures + 1 >= attempts;
+        if gives_some && !is_last_try {
+            self.on_failure(now, stream, failure);
+            return;
+        }
+        self.leave_ranges(file, failure.message);
+    }
+
+    /// `file` is asked for whole from now on, as `reason` says: a stream that brings it from its first byte goes on
+    /// to its end; if there is none, the file starts anew.
+    pub(super) fn leave_ranges(&mut self, file: FileId, reason: String) {
+        let entry = &mut self.files[file.index()];
+        let from_start =
+            entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(Stream::is_plain));
+        entry.ignores_ranges = true;
+        let Some(survivor) = from_start else {
+            entry.shelved = entry.resumable();
+            self.start_anew(file, reason);
+            return;
+        };
+        entry.takes_ranges = false;
+        let others: Vec<StreamId> =
+            entry.ranges.stream_ids().filter(|id| *id != survivor).collect();
+        for stream in others {
+            self.abort(stream);
+        }
+        match self.files[file.index()].ranges.leave_to(survivor) {
+            Some(end) => self.actions.push(Action::Cut { stream: survivor, end }),
+            None => self.start_anew(file, reason),
+        }
+    }
+
+    /// The server's file is another one than before, as `reason` says.
+    pub(super) fn on_changed(&mut self, file: FileId, reason: String) {
+        let entry = &mut self.files[file.index()];
+        // Another place may well have another version.
+        entry.restarts += u32::from(!entry.unproven);
+        // Perhaps several machines answer, and none agrees with another: what one of them sends in one
+        // body is of one version.
+        entry.ignores_ranges |= entry.restarts > 1;
+        self.start_anew(file, reason);
+    }
+
+    /// What was written of `file` belongs to nothing.
+    pub(super) fn start_anew(&mut self, file: FileId, reason: String) {
+        let streams: Vec<StreamId> = self.files[file.index()].ranges.stream_ids().collect();
+        for stream in streams {
+            self.abort(stream);
+        }
+        let entry = &mut self.files[file.index()];
+        let bytes = entry.ranges.done_bytes();
+        entry.forget_version();
+        if bytes > 0 {
+            self.actions.push(Action::Restart { file, bytes, reason });
+        }
+    }
+}
