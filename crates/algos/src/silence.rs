@@ -24,9 +24,11 @@ const RTTS_AMONG_FEW: u32 = 4;
 /// A whole answer was lost after so many times what others took. A server may need longer for one file.
 const LOST_ANSWERS: u32 = 8;
 /// What has more left than an end is a server's, or its path's, that has stopped: it is asked for elsewhere after so
-/// many times what an answer takes, and not before the other time. Radios pause for seconds, too.
+/// many times what an answer takes, and not before another time. Radios pause for seconds, too: where its host sends
+/// over other connections meanwhile, it is none of that, and two time-outs in a row are over sooner.
 const STOPPED_ANSWERS: u32 = 8;
 const LEAST_STOP: Duration = Duration::from_secs(4);
+const LEAST_STOP_AMONG_OTHERS: Duration = Duration::from_secs(1);
 /// Processes wait so long for their turn.
 pub(crate) const PROCESS_TURN: Duration = Duration::from_millis(20);
 /// Where a sender's time-out is more than twice as far away, a connection that has yet to be opened is sooner.
@@ -35,28 +37,69 @@ const MUCH_SOONER: Duration = Duration::from_millis(100);
 /// Of fewer streams than these each may be silent for a reason of its own.
 const SEVERAL: usize = 4;
 
-/// So many streams may be ended for their silence, and one for so many answers beside them: a server that pauses within
-/// each answer has lost nothing.
+/// So many requests may be made anew for nothing, and one for so many answers beside them: a server that pauses within
+/// each answer has lost nothing. Some servers never answer one of a few requests, and some stop within one of a few.
 const FEW: u32 = 2;
 const ANSWERS_FOR_ONE: u32 = 8;
-
-/// A file is asked for anew once, and once more for so much of it: a long one has many streams.
-const EACH_MAY: Bytes = Bytes::mib(1);
-
-/// Some servers never answer one of a few requests. Where nothing of an answer came, a file is asked for anew so much
-/// more often, and one request for so few answers.
-const UNANSWERED_MAY: u64 = 3;
 const ANSWERS_FOR_UNANSWERED: u32 = 4;
+const ANSWERS_WHERE_IT_PAYS: u32 = 2;
+
+/// A file is asked for anew so often for nothing, and once more for so much of it: a long one has many streams.
+const EACH_MAY: u64 = 3;
+const ONCE_MORE_FOR: Bytes = Bytes::mib(1);
 /// The second time and the third after so many times the silence each: a server may need longer for this file.
 const LONGER: u32 = 4;
 const MOST_LONGER: u32 = 2;
 
-/// Whether another request may be made anew in a run of so many `answers`, in which `of_run` were, `of_file` of them
-/// for a file of this `size`, of whose answer something has come or nothing.
-pub fn may_ask_anew(of_run: u32, answers: u32, of_file: u32, size: Bytes, has_begun: bool) -> bool {
-    let (answers_for_one, least) =
-        if has_begun { (ANSWERS_FOR_ONE, 1) } else { (ANSWERS_FOR_UNANSWERED, UNANSWERED_MAY) };
-    of_run < FEW + answers / answers_for_one && u64::from(of_file) < least + size.0 / EACH_MAY.0
+/// So many times half as long as before is waited for what has stopped, where that was right before.
+const MOST_HALVINGS: u32 = 3;
+
+/// What came of asking anew, in one run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AskedAnew {
+    /// Requests that were made anew, but for those that paid.
+    unpaid: u32,
+    /// Those that paid, less those that did not.
+    paid: u32,
+}
+
+impl AskedAnew {
+    /// A request was made anew. `stood_in` says that the silent one was made anew itself.
+    pub const fn on_asked(&mut self, stood_in: bool) {
+        self.unpaid += 1;
+        if stood_in {
+            self.paid = self.paid.saturating_sub(1);
+        }
+    }
+
+    /// What was asked for anew came, or [`SHORT_END`] of it, sooner than the first stream had been silent.
+    pub fn on_paid(&mut self) {
+        self.unpaid = self.unpaid.saturating_sub(1);
+        self.paid = (self.paid + 1).min(MOST_HALVINGS);
+    }
+
+    /// Whether another request may be made anew in a run of so many `answers`, where `of_file` were for a file of this
+    /// `size`, of whose answer something has come or nothing.
+    pub const fn may_ask(self, answers: u32, of_file: u32, size: Bytes, has_begun: bool) -> bool {
+        let answers_for_one = match has_begun {
+            _ if self.paid > 0 => ANSWERS_WHERE_IT_PAYS,
+            true => ANSWERS_FOR_ONE,
+            false => ANSWERS_FOR_UNANSWERED,
+        };
+        let each_may = EACH_MAY + size.0 / ONCE_MORE_FOR.0;
+        let may_file = self.paid > 0 || (of_file as u64) < each_may;
+        may_file && self.unpaid < FEW + answers / answers_for_one
+    }
+
+    /// How many times longer than usual a stream of a file of this `size` may be silent, for which requests were made
+    /// anew so often for nothing.
+    pub fn times_longer(self, of_file: u32, size: Bytes) -> u32 {
+        if self.paid > 0 {
+            return 1;
+        }
+        let usual = u32::try_from(size.0 / ONCE_MORE_FOR.0).unwrap_or(u32::MAX);
+        LONGER.pow(of_file.saturating_sub(usual).min(MOST_LONGER))
+    }
 }
 
 /// How long streams may be silent.
@@ -69,7 +112,7 @@ pub struct Patience {
     /// Where no connection idles and one that others share has to bring it.
     pub sharing: Duration,
     /// Within an answer, however much is left of it.
-    pub stopped: Duration,
+    stopped: Duration,
 }
 
 impl Patience {
@@ -82,7 +125,7 @@ impl Patience {
             within,
             sharing: within.saturating_mul(SHARING),
             before: answers(LOST_ANSWERS),
-            stopped: answers(STOPPED_ANSWERS).max(LEAST_STOP),
+            stopped: answers(STOPPED_ANSWERS),
         }
     }
 
@@ -98,9 +141,12 @@ impl Patience {
         Self { within, sharing, ..self }
     }
 
-    /// For how long nothing of an answer may come to a file that was asked for anew so often.
-    pub fn before_again(&self, asked_anew: u32) -> Duration {
-        self.before.saturating_mul(LONGER.saturating_pow(asked_anew.min(MOST_LONGER)))
+    /// Whether a stream that is `silent` for so long has stopped, from whose host nothing came for `host_silent`, by what
+    /// came of asking `anew`.
+    pub fn has_stopped(&self, silent: Duration, host_silent: Duration, anew: AskedAnew) -> bool {
+        let others_come = host_silent < silent / 2;
+        let least = if others_come { LEAST_STOP_AMONG_OTHERS } else { LEAST_STOP };
+        silent >= self.stopped.max(least / (1 << anew.paid))
     }
 
     /// Whether so many `silent` ones of all `streams` are worth new connections although files wait.
@@ -123,11 +169,38 @@ mod tests {
             let patience = Patience::new(ms(rtt), ms(answer));
             [patience.within, patience.before, patience.stopped].map(|time| time.as_millis())
         };
-        assert_eq!(patience(1, 1), [20, 20, 4_000], "a local network");
-        assert_eq!(patience(60, 60), [180, 480, 4_000]);
-        assert_eq!(patience(60, 150), [300, 1_200, 4_000], "a queue, or a server that thinks");
+        assert_eq!(patience(1, 1), [20, 20, 20], "a local network");
+        assert_eq!(patience(60, 60), [180, 480, 480]);
+        assert_eq!(patience(60, 150), [300, 1_200, 1_200], "a queue, or a server that thinks");
         assert_eq!(patience(600, 1_000), [2_000, 8_000, 8_000], "for a second");
-        assert_eq!(patience(60, 0), [180, 180, 4_000], "no answer yet");
+        assert_eq!(patience(60, 0), [180, 180, 180], "no answer yet");
+    }
+
+    #[test]
+    fn a_stream_has_stopped_sooner_where_its_host_sends_others() {
+        let patience = Patience::new(ms(20), ms(30));
+        let stopped =
+            |silent, host| patience.has_stopped(ms(silent), ms(host), AskedAnew::default());
+        assert!(!stopped(999, 0) && stopped(1_000, 400));
+        assert!(!stopped(1_000, 600) && !stopped(3_999, 3_999), "the path may pause");
+        assert!(stopped(4_000, 4_000));
+        let far = Patience::new(ms(600), ms(1_000));
+        assert!(!far.has_stopped(ms(7_999), ms(0), AskedAnew::default()), "answers take long");
+    }
+
+    #[test]
+    fn a_server_that_stops_now_and_then_is_waited_for_ever_less() {
+        let patience = Patience::new(ms(20), ms(30));
+        let mut anew = AskedAnew::default();
+        let least = |anew| {
+            [4_000, 2_000, 1_000, 500].map(|time| patience.has_stopped(ms(time), ms(time), anew))
+        };
+        assert_eq!(least(anew), [true, false, false, false]);
+        (0..3).for_each(|_| anew.on_paid());
+        assert_eq!(least(anew), [true; 4]);
+        assert!(!patience.has_stopped(ms(239), ms(0), anew), "answers take their time");
+        anew.on_asked(true);
+        assert_eq!(least(anew), [true, true, true, false], "what stood in was silent, too");
     }
 
     #[test]
@@ -142,22 +215,29 @@ mod tests {
     #[test]
     fn what_is_asked_for_anew_is_a_small_part() {
         let size = Bytes::kib(60);
-        let may =
-            |of_run, answers, of_file, size| may_ask_anew(of_run, answers, of_file, size, true);
+        let may = |unpaid, answers, of_file, size| {
+            AskedAnew { unpaid, paid: 0 }.may_ask(answers, of_file, size, true)
+        };
         assert!(may(1, 0, 0, size) && !may(2, 7, 0, size));
         assert!(may(11, 80, 0, size) && !may(12, 80, 0, size));
-        assert!(!may(1, 80, 1, size) && may(1, 80, 3, Bytes::mib(3)));
+        assert!(!may(1, 80, 3, size) && may(1, 80, 3, Bytes::mib(1)));
+        let mut anew = AskedAnew::default();
+        (0..2).for_each(|_| anew.on_asked(false));
+        assert!(!anew.may_ask(7, 0, size, true));
+        anew.on_paid();
+        assert!(anew.may_ask(7, 0, size, true), "it was right");
     }
 
     #[test]
     fn what_is_never_answered_is_asked_for_a_few_times_after_longer_silences() {
-        let may = |of_run, answers, of_file| {
-            may_ask_anew(of_run, answers, of_file, Bytes::kib(60), false)
+        let may = |unpaid, answers, of_file| {
+            AskedAnew { unpaid, paid: 0 }.may_ask(answers, of_file, Bytes::kib(60), false)
         };
         assert!(may(21, 80, 2) && !may(22, 80, 2) && !may(1, 80, 3));
-        let patience = Patience::new(ms(1), ms(1));
-        let again = |times| patience.before_again(times);
-        assert_eq!([0, 1, 2, 9].map(again), [ms(20), ms(80), ms(320), ms(320)]);
+        let anew = AskedAnew::default();
+        let longer = |times| anew.times_longer(times, Bytes::kib(60));
+        assert_eq!([0, 1, 2, 9].map(longer), [1, 4, 16, 16]);
+        assert_eq!(anew.times_longer(4, Bytes::mib(3)), 4, "it has many streams");
     }
 
     #[test]

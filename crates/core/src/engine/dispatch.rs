@@ -301,7 +301,9 @@ impl Engine {
             wants_digest,
         };
         let (origin, attempt, redirected) = (entry.origin, entry.attempt, entry.located.is_some());
-        self.files[file.index()].dirty = true;
+        let entry = &mut self.files[file.index()];
+        entry.dirty = true;
+        let stands_in = entry.silences.pop();
         self.note_activity(now);
         self.stall_check.get_or_insert(now + self.config.stall_timeout);
         self.next_look.get_or_insert(now + look_interval(path.rtt));
@@ -317,6 +319,7 @@ impl Engine {
                 redirected,
                 has_asked: false,
                 has_head: false,
+                stands_in,
                 recent: Recent::starting(now),
             },
         );

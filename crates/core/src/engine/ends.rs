@@ -1,13 +1,16 @@
 //! Ends that were lost: what its sender lost last of an answer it misses only when a time-out is over. Another
 //! connection brings it sooner, and what a server brings that has stopped.
 
+use std::time::Duration;
+
 use pelton_algos::connections;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::ranges::{InFlight, StreamId};
-use pelton_algos::silence::{Patience, SHORT_END, may_ask_anew};
+use pelton_algos::silence::{Patience, SHORT_END};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
+use super::event::FileId;
 use super::{Engine, OriginState, Stream};
 
 /// Streams are looked at so often in the time that they may be silent.
@@ -69,8 +72,14 @@ impl Engine {
             let is_stuck = !self.is_drained && patience.is_stuck(silent.len(), self.streams.len());
             for (id, stream) in silent {
                 let silent_for = now.saturating_since(stream.recent.came_at);
-                let may_share = silent_for >= patience.sharing;
-                self.hasten(id, stream, is_stuck, silent_for >= patience.stopped, may_share);
+                let of_each = silent_for / self.times_longer(stream.file);
+                let came_at = self.origins[stream.origin.0 as usize].came_at;
+                let host_silent = now.saturating_since(came_at);
+                let has_stopped = patience.has_stopped(of_each, host_silent, self.asked_anew);
+                let may_share = of_each >= patience.sharing;
+                if self.may_hasten(id, &stream, is_stuck, has_stopped, may_share) {
+                    self.hasten(id, &stream, silent_for);
+                }
             }
         }
         self.watch_ends(now);
@@ -83,26 +92,29 @@ impl Engine {
         if self.is_drained { patience.among(self.streams.len(), rtt) } else { patience }
     }
 
+    fn times_longer(&self, file: FileId) -> u32 {
+        let entry = &self.files[file.index()];
+        let size = Bytes(entry.ranges.size().unwrap_or_default());
+        self.asked_anew.times_longer(entry.hastened, size)
+    }
+
     fn silent_streams(&self, now: Timestamp, patience: Patience) -> Vec<(StreamId, Stream)> {
         let is_silent = |stream: &Stream| {
-            let patience = if stream.has_head {
-                patience.within
-            } else {
-                patience.before_again(self.files[stream.file.index()].hastened)
-            };
-            now >= stream.recent.came_at + patience
+            let once = if stream.has_head { patience.within } else { patience.before };
+            now >= stream.recent.came_at + once * self.times_longer(stream.file)
         };
         self.streams.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (*id, *s)).collect()
     }
 
-    fn hasten(
-        &mut self,
+    /// Whether `stream` is worth being asked for anew.
+    fn may_hasten(
+        &self,
         id: StreamId,
-        stream: Stream,
+        stream: &Stream,
         is_stuck: bool,
         has_stopped: bool,
         may_share: bool,
-    ) {
+    ) -> bool {
         let entry = &self.files[stream.file.index()];
         let in_flight = entry.ranges.stream(id);
         let left = in_flight.and_then(InFlight::remaining).filter(|left| *left > 0);
@@ -116,20 +128,33 @@ impl Engine {
         let is_worth_it = if stream.has_head {
             can_go_on && (has_stopped || is_short && (is_last || is_stuck))
         } else {
-            can_begin && is_last && origin.has_answered()
+            can_begin && origin.has_answered() && (is_last || has_stopped && can_go_on)
         };
         let size = Bytes(entry.ranges.size().unwrap_or_default());
-        let (of_run, answers) = (self.hastened, self.answers.count());
-        let may = may_ask_anew(of_run, answers, entry.hastened, size, stream.has_head);
-        if !may || !is_worth_it {
-            return;
-        }
-        self.files[stream.file.index()].hastened += 1;
-        self.hastened += 1;
+        let answers = self.answers.count();
+        is_worth_it && self.asked_anew.may_ask(answers, entry.hastened, size, stream.has_head)
+    }
+
+    fn hasten(&mut self, id: StreamId, stream: &Stream, silent_for: Duration) {
+        let entry = &mut self.files[stream.file.index()];
+        entry.hastened += 1;
+        entry.silences.push(silent_for);
+        self.asked_anew.on_asked(stream.stands_in.is_some());
         let origin = self.origin(stream.origin);
         // Its own connection is closed.
         origin.hastened += u32::from(!origin.multiplexes);
         self.abort_crawling(id);
         self.refill = true;
+    }
+
+    /// `stream` brought all that it had to, or more than an end. Where it stood in for a silent one, and took less time
+    /// than that was silent, it was right to ask anew, and does not count among what may be for nothing.
+    pub(super) fn note_stand_in(&mut self, now: Timestamp, stream: &Stream) {
+        let is_quick = |silence| now.saturating_since(stream.began) < silence;
+        if stream.stands_in.is_some_and(is_quick) {
+            let entry = &mut self.files[stream.file.index()];
+            entry.hastened = entry.hastened.saturating_sub(1);
+            self.asked_anew.on_paid();
+        }
     }
 }

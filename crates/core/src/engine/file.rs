@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use pelton_algos::cluster::SizeClass;
 use pelton_algos::ranges::FileRanges;
@@ -99,6 +99,8 @@ pub(super) struct Transfer {
     pub(super) damaged: usize,
     /// How often a part of it was asked for anew, as nothing came.
     pub(super) hastened: u32,
+    /// For how long each of its streams was silent that were ended for that, until another one stands in for it.
+    pub(super) silences: Vec<Duration>,
     /// What the server says that it hashes to.
     pub(super) promised: Option<Digest>,
     /// No new stream before this.
@@ -162,6 +164,7 @@ impl Transfer {
             restarts: 0,
             damaged: 0,
             hastened: 0,
+            silences: Vec::new(),
             promised: None,
             not_before: None,
             noted: 0,

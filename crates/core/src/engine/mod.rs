@@ -35,6 +35,7 @@ mod watch;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use pelton_algos::answers::Answers;
 use pelton_algos::cluster::{Boundaries, SizeClass};
@@ -46,6 +47,7 @@ use pelton_algos::losses::Losses;
 use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
+use pelton_algos::silence::AskedAnew;
 use pelton_algos::sizes::SizeModel;
 use pelton_algos::spread::Spread;
 use pelton_algos::time::Timestamp;
@@ -87,6 +89,8 @@ struct Stream {
     /// What its first request is for is known.
     has_asked: bool,
     has_head: bool,
+    /// For how long one was silent in whose place it was asked for.
+    stands_in: Option<Duration>,
     recent: Recent,
 }
 
@@ -132,8 +136,8 @@ pub struct Engine {
     is_held: bool,
     growth: LaneGrowth,
     answers: Answers,
-    /// Streams that had fallen silent and were asked for anew.
-    hastened: u32,
+    /// What streams that had fallen silent were to bring.
+    asked_anew: AskedAnew,
     spread: Spread,
     losses: Losses,
     room: Room,
@@ -209,7 +213,7 @@ impl Engine {
         Self {
             growth: LaneGrowth::default(),
             answers: Answers::default(),
-            hastened: 0,
+            asked_anew: AskedAnew::default(),
             spread: Spread::default(),
             losses: Losses::default(),
             room: Room::default(),

@@ -2,6 +2,7 @@
 
 use pelton_algos::growth::Response;
 use pelton_algos::ranges::{ByteRange, StreamId};
+use pelton_algos::silence::SHORT_END;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
@@ -221,6 +222,11 @@ impl Engine {
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.recent.on_data(now, bytes, enough);
         let (file, attempt) = (known.file, known.attempt);
+        if known.stands_in.is_some() && known.recent.has_brought(SHORT_END) {
+            let stand_in = *known;
+            known.stands_in = None;
+            self.note_stand_in(now, &stand_in);
+        }
         let entry = &mut self.files[file.index()];
         let accepted = entry.ranges.advance(stream, bytes);
         // Without ranges the next attempt starts from the first byte: this one has got nowhere.
@@ -300,6 +306,7 @@ impl Engine {
             }
         }
         self.note_complete(now, &ended);
+        self.note_stand_in(now, &ended);
         // What could not be had beside it may be had alone.
         if self.files[file.index()].ranges.streams() == 0 {
             self.release_hold(file);

@@ -130,7 +130,11 @@ impl Recent {
 
     /// Whether what it brought is worth a connection.
     pub(super) const fn has_brought_much(&self) -> bool {
-        self.bytes >= TELLING.0
+        self.has_brought(TELLING)
+    }
+
+    pub(super) const fn has_brought(&self, bytes: Bytes) -> bool {
+        self.bytes >= bytes.0
     }
 
     /// How it has begun, if its head came.

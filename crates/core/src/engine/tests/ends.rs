@@ -174,3 +174,16 @@ fn what_has_stopped_is_asked_for_elsewhere_long_before_it_has_failed() {
     assert!(stopped < even + 7.0, "{stopped} s instead of {even} s");
     assert!(stopped > even + 4.0, "radios pause for seconds, too: {stopped} s");
 }
+
+#[test]
+fn asking_anew_goes_on_where_it_is_right() {
+    // Every third answer stops before its first byte.
+    let mut world = World::new(Box::new(Hat)).host("one", Host::default().files(4, |_| 6 * MB));
+    for stream in (0..1_000).step_by(3) {
+        world.crawling.insert(StreamId(stream), 0.0);
+    }
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    assert!(world.seconds() < 12.0, "{} s", world.seconds());
+}
