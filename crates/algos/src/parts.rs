@@ -33,18 +33,23 @@ const SAMPLE: Duration = Duration::from_millis(50);
 /// Others may take over up to so many parts towards the end of a range.
 const LEFT_PARTS: u64 = 4;
 
-/// The next part is asked for when what is left of those before takes so many times as long as an answer:
-/// once for the request, and once for the queue that it may meet.
-const LEAD_ANSWERS: u32 = 2;
+/// The next part is asked for when what is left of those before takes so much longer than an answer, in round trips
+/// without queues: an answer's time has those in it that the request meets.
+const LEAD_RTTS: u32 = 1;
 
 /// While a window doubles each round trip, what comes meanwhile is four times of what came in the last one: whose
 /// server runs out of what it was asked for stops growing it.
-const GROWING_LEAD_ANSWERS: u32 = 4;
+const GROWING_LEAD_RTTS: u32 = 3;
+
+/// A part is no less than this part of what has to be asked for ahead: the shorter the last ones are, the more can be
+/// given away for nothing. Where a server thinks before each, a part lasts for so many times that.
+const PARTS_AHEAD: u64 = 2;
+const PART_THOUGHTS: u32 = 4;
 
 /// A rate that is so much higher than the one before it still grows.
 const GROWING: f64 = 1.25;
 
-/// As long as nothing is known of the rate: six times the first window of RFC 6928.
+/// As long as nothing is known of the rate, and the least part: six times the first window of RFC 6928.
 const LEAST_LEAD: Bytes = Bytes::kib(64);
 
 /// What is known as the first part is asked for.
@@ -55,6 +60,8 @@ pub struct Outset {
     /// How long other answers took: a server that thinks for a second before each is not asked for parts that come
     /// within a moment. Zero where there were none.
     pub answer: Duration,
+    /// What of that its server thinks, as the shortest of them tells: the others may have waited in a queue.
+    pub thought: Duration,
     /// What other streams bring. Zero where it is not known.
     pub rate: BitRate,
 }
@@ -70,6 +77,8 @@ pub struct Parts {
     outset: Outset,
     /// How long an answer takes: a round trip, as far as is known, or what the first one took.
     answer: Duration,
+    /// What of that its server thinks.
+    thought: Duration,
     /// Up to here (excluded) everything was asked for.
     asked: u64,
     /// What came lately; zero at first.
@@ -87,6 +96,7 @@ impl Parts {
         Self {
             outset,
             answer,
+            thought: outset.thought,
             asked: start,
             rate: BitRate::ZERO,
             grows: true,
@@ -99,6 +109,10 @@ impl Parts {
     /// server that thinks is on the way.
     pub fn on_answer(&mut self, took: Duration) {
         self.answer = self.answer.max(took);
+        // The very first one meets no queue.
+        if self.outset.answer.is_zero() {
+            self.thought = took.saturating_sub(self.outset.rtt);
+        }
     }
 
     /// What was to be asked for from `position` on is asked for elsewhere, or later. How fast parts came
@@ -135,18 +149,19 @@ impl Parts {
     /// everything up to `end`.
     pub fn next(&mut self, position: u64, end: u64) -> Option<u64> {
         let rate = if self.rate == BitRate::ZERO { self.outset.rate } else { self.rate };
-        let answers = if self.grows { GROWING_LEAD_ANSWERS } else { LEAD_ANSWERS };
-        let lead = (rate * (self.answer * answers)).max(LEAST_LEAD);
+        let rtts = if self.grows { GROWING_LEAD_RTTS } else { LEAD_RTTS };
+        let lead = (rate * (self.answer + self.outset.rtt * rtts)).max(LEAST_LEAD);
         if self.asked >= end || self.asked.saturating_sub(position) > lead.0 {
             return None;
         }
         // Nobody knows how fast it comes, but that each further request would wait for long.
-        let thinks = self.answer >= thinks_after(self.outset.rtt);
-        if thinks && self.rate == BitRate::ZERO && end < u64::MAX {
+        let is_slow = self.answer >= thinks_after(self.outset.rtt);
+        if is_slow && self.rate == BitRate::ZERO && end < u64::MAX {
             self.asked = end;
             return Some(end);
         }
-        let least = Bytes(lead.0 * 2);
+        let least =
+            Bytes(lead.0 / PARTS_AHEAD).max(LEAST_LEAD).max(rate * (self.thought * PART_THOUGHTS));
         let part = (rate * lasts(self.answer)).max(LEAST_PART);
         let part = part.min(Bytes((end - self.asked) / LEFT_PARTS)).max(least);
         let next = self.asked.saturating_add(part.0);
@@ -166,7 +181,10 @@ mod tests {
 
     /// Nothing is known but the round-trip time.
     fn starting(rtt: Duration) -> Parts {
-        Parts::starting(0, Outset { rtt, answer: Duration::ZERO, rate: BitRate::ZERO })
+        Parts::starting(
+            0,
+            Outset { rtt, answer: Duration::ZERO, thought: Duration::ZERO, rate: BitRate::ZERO },
+        )
     }
 
     fn at(millis: u64) -> Timestamp {
@@ -225,7 +243,7 @@ mod tests {
         let first_of = |end, rate, answer| {
             let rtt = Duration::from_millis(1);
             let (answer, rate) = (Duration::from_millis(answer), BitRate::from_mbps(rate));
-            Parts::starting(0, Outset { rtt, answer, rate }).next(0, end)
+            Parts::starting(0, Outset { rtt, answer, thought: answer - rtt, rate }).next(0, end)
         };
         let first = |rate, answer| first_of(300_000, rate, answer);
         assert_eq!(
@@ -233,10 +251,26 @@ mod tests {
             Some(300_000),
             "it would come in little more than an answer's time"
         );
-        assert_eq!(first(2.0, 30), Some(128 * 1024));
-        assert_eq!(first(0.0, 30), Some(128 * 1024), "nothing is known");
+        assert_eq!(first(2.0, 30), Some(75_000));
+        assert_eq!(first(0.0, 30), Some(75_000), "nothing is known");
         assert_eq!(first(0.0, 1_000), Some(300_000), "but that each request takes long");
         assert_eq!(first_of(u64::MAX, 0.0, 1_000), Some(256 * 1024), "perhaps there is no more");
+    }
+
+    #[test]
+    fn the_last_parts_are_short_unless_a_server_thinks_before_each() {
+        let part = |thought: u64| {
+            let rate = BitRate::from_mbps(8.0);
+            let (rtt, answer) = (Duration::from_millis(20), Duration::from_millis(20 + thought));
+            let outset = Outset { rtt, answer, thought: answer - rtt, rate };
+            let mut parts = Parts::starting(0, outset);
+            parts.begin_again(800_000);
+            parts.grows = false;
+            parts.next(800_000, 1_600_000).map(|end| end - 800_000)
+        };
+        // 1 MB/s.
+        assert_eq!(part(0), Some(200_000), "a quarter of the rest");
+        assert_eq!(part(70), Some(280_000), "four times 70 ms");
     }
 
     #[test]
@@ -253,10 +287,10 @@ mod tests {
     #[test]
     fn a_short_rest_is_no_part_of_its_own() {
         let mut parts = starting(RTT);
-        assert_eq!(parts.next(0, 190_000), Some(190_000));
-        assert_eq!(parts.next(189_999, 190_000), None);
+        assert_eq!(parts.next(0, 95_000), Some(95_000));
+        assert_eq!(parts.next(94_999, 95_000), None);
         let mut parts = starting(RTT);
-        assert_eq!(parts.next(0, 200_000), Some(128 * 1024));
+        assert_eq!(parts.next(0, 100_000), Some(64 * 1024));
     }
 
     #[test]

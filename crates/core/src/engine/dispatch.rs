@@ -286,7 +286,8 @@ impl Engine {
         let bears_parts = !state.multiplexes && !state.has_had_enough;
         let in_parts = bears_parts && (!whole || begins());
         let (path, answer) = (self.link.estimate(), self.answers.mean());
-        let parts = in_parts.then(|| Outset { rtt: path.rtt, answer, rate: rate() });
+        let thought = self.answers.least().saturating_sub(path.rtt);
+        let parts = in_parts.then(|| Outset { rtt: path.rtt, answer, thought, rate: rate() });
         let fetch = Fetch {
             stream,
             file,
