@@ -4,7 +4,7 @@ mod filters;
 
 use std::time::Duration;
 
-use self::filters::{Lately, Sustained, WindowedMax, WindowedMin};
+use self::filters::{HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
 use crate::pace::FirstPace;
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
@@ -125,6 +125,7 @@ pub struct LinkEstimator {
     first: FirstPace,
     sample: Sample,
     lately: Lately,
+    held_back: HeldBack,
     sustained: Sustained,
     growth: Option<Growth>,
     /// Since when fewer streams have brought less in proportion.
@@ -164,6 +165,7 @@ impl LinkEstimator {
             first: FirstPace::default(),
             sample: Sample::default(),
             lately: Lately::default(),
+            held_back: HeldBack::default(),
             sustained: Sustained::default(),
             growth: None,
             fewer_since: None,
@@ -187,7 +189,6 @@ impl LinkEstimator {
     /// sample when this completed one, which is when the estimate may have changed.
     pub fn on_delivered(&mut self, now: Timestamp, bytes: Bytes, streams: u32) -> Option<BitRate> {
         self.first.on_bytes(now, bytes, self.rtt());
-        self.sustained.push(now, bytes);
         self.sample.delivered += bytes;
         self.sample.most_streams = self.sample.most_streams.max(streams);
         self.sample.fewest_streams = self.sample.fewest_streams.min(streams);
@@ -201,7 +202,13 @@ impl LinkEstimator {
             return None;
         }
         let rate = sample.delivered / elapsed;
-        let steady = self.lately.push(sample.delivered, elapsed);
+        let telling = if self.was_full {
+            self.held_back.push(sample.delivered, elapsed, self.bandwidth.max())
+        } else {
+            sample.delivered
+        };
+        self.sustained.push(now, telling);
+        let steady = self.lately.push(telling, elapsed);
         let told = if self.was_full && steady < rate { steady } else { rate };
         self.bandwidth.push(now, told, self.config.memory);
         self.learn(now, sample.since, rate, sample.most_streams.max(1));
@@ -402,6 +409,27 @@ mod tests {
         estimator.on_delivered(released, Bytes(62_500), 1);
         let paced = estimator.paced_bandwidth().map(BitRate::mbps);
         assert!(paced.is_some_and(|mbps| (1.0..1.5).contains(&mbps)), "{paced:?}");
+    }
+
+    #[test]
+    fn what_was_held_back_for_long_is_no_bandwidth_but_more_than_that_is() {
+        let after = |millis: u64, mbps: f64| {
+            let mut link = LinkEstimator::new(LinkConfig::default());
+            link.on_rtt(Timestamp::START, Duration::from_millis(100));
+            let at = steady(&mut link, 0, 3, BitRate::from_mbps(10.0), 8);
+            // For a second nothing but 1 Mbit/s, as all streams wait for what they have lost.
+            let at = steady(&mut link, at, 1, BitRate::from_mbps(1.0), 8);
+            let step = Duration::from_millis(10);
+            for i in 0..millis / 10 {
+                let now = Timestamp::from_millis(at + i * 10);
+                link.on_delivered(now, BitRate::from_mbps(mbps) * step, 8);
+            }
+            (link.measured_bandwidth().unwrap().mbps(), link.best_seen().unwrap().mbps())
+        };
+        let (measured, best) = after(400, 30.0);
+        assert!(measured < 11.0 && best < 11.0, "{measured} and {best}: it was under way before");
+        let (measured, _) = after(3_000, 30.0);
+        assert!(measured > 29.0, "{measured}: the path has become faster");
     }
 
     #[test]

@@ -39,7 +39,7 @@ const LEAD_RTTS: u32 = 1;
 
 /// While a window doubles each round trip, what comes meanwhile is four times of what came in the last one: whose
 /// server runs out of what it was asked for stops growing it.
-const GROWING_LEAD_RTTS: u32 = 3;
+const GROWING_LEAD_ANSWERS: u32 = 4;
 
 /// A part is no less than this part of what has to be asked for ahead: the shorter the last ones are, the more can be
 /// given away for nothing. Where a server thinks before each, a part lasts for so many times that.
@@ -149,8 +149,12 @@ impl Parts {
     /// everything up to `end`.
     pub fn next(&mut self, position: u64, end: u64) -> Option<u64> {
         let rate = if self.rate == BitRate::ZERO { self.outset.rate } else { self.rate };
-        let rtts = if self.grows { GROWING_LEAD_RTTS } else { LEAD_RTTS };
-        let lead = (rate * (self.answer + self.outset.rtt * rtts)).max(LEAST_LEAD);
+        let ahead = if self.grows {
+            self.answer * GROWING_LEAD_ANSWERS
+        } else {
+            self.answer + self.outset.rtt * LEAD_RTTS
+        };
+        let lead = (rate * ahead).max(LEAST_LEAD);
         if self.asked >= end || self.asked.saturating_sub(position) > lead.0 {
             return None;
         }

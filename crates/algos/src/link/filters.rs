@@ -29,6 +29,26 @@ impl Lately {
     }
 }
 
+/// TCP holds back no more behind lost segments than what is under way, queues included: what a path brings in so long.
+const LONGEST_HELD: Duration = Duration::from_secs(1);
+
+/// What a path that was full has brought less than it could lately: it may be held back behind lost segments, and come
+/// at once when those are there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HeldBack(Bytes);
+
+impl HeldBack {
+    /// Takes note of a sample of a path that is believed to carry so much. Returns the bytes that tell of it: what was
+    /// missing before does not count beyond that rate.
+    pub(super) fn push(&mut self, bytes: Bytes, elapsed: Duration, believed: BitRate) -> Bytes {
+        let expected = believed * elapsed;
+        let released = bytes.saturating_sub(expected).min(self.0);
+        let missing = expected.saturating_sub(bytes);
+        self.0 = (self.0.saturating_sub(released) + missing).min(believed * LONGEST_HELD);
+        bytes.saturating_sub(released)
+    }
+}
+
 /// Goodput over so long, or up to twice as long, is no chance.
 const SUSTAINED_FOR: Duration = Duration::from_secs(1);
 

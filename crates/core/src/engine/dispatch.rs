@@ -187,11 +187,14 @@ impl Engine {
         spare.max(self.idle_at_end())
     }
 
-    /// More streams have not paid: the newest ones end, and the others bring their ranges later.
+    /// More streams have not paid: the newest ones end, and the others bring their ranges later. Over connections that
+    /// are shared they stay: what their servers were promised comes anyhow.
     fn end_streams_beyond(&mut self, most: u32) {
         let excess = self.streams.len().saturating_sub(most as usize);
         let mut newest: Vec<StreamId> = self.streams.keys().rev().copied().collect();
-        newest.retain(|id| self.streams.get(id).is_some_and(|stream| !stream.whole));
+        let may_end =
+            |stream: &Stream| !stream.whole && !self.origins[stream.origin.0 as usize].multiplexes;
+        newest.retain(|id| self.streams.get(id).is_some_and(may_end));
         for stream in newest.into_iter().take(excess) {
             let Some(file) = self.file_of(stream) else { continue };
             if self.files[file.index()].ranges.streams() > 1 {
