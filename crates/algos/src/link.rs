@@ -48,6 +48,12 @@ impl LinkEstimate {
 /// Goodput is so near at least to the pace of answers that filled the path: requests and queues leave gaps.
 const NEAR_PACE: f64 = 0.7;
 
+/// A path that brings this part of the most that it brought lately is full.
+const FULL: f64 = 0.7;
+
+/// A minimum of the round-trip time counts for so many times as long as a maximum of the bandwidth.
+const RTT_MEMORIES: u32 = 3;
+
 /// The pace of the first answers is that of the path within this factor: a few packets tell it.
 const BESIDE_PACE: f64 = 2.0;
 
@@ -130,6 +136,8 @@ pub struct LinkEstimator {
     growth: Option<Growth>,
     /// Since when fewer streams have brought less in proportion.
     fewer_since: Option<Timestamp>,
+    /// What the last sample brought.
+    rate: BitRate,
     /// The pipe has been full once: the prior has served its purpose.
     was_full: bool,
 }
@@ -169,14 +177,22 @@ impl LinkEstimator {
             sustained: Sustained::default(),
             growth: None,
             fewer_since: None,
+            rate: BitRate::ZERO,
             was_full: false,
         }
     }
 
     /// A handshake or the transport measured a round-trip time.
     pub fn on_rtt(&mut self, now: Timestamp, rtt: Duration) {
+        // While transfers fill the path they fill its queue, too: it is not the path that has become longer.
+        let memory = if self.is_full() { Duration::MAX } else { self.config.memory * RTT_MEMORIES };
         // Below a microsecond a clock has not measured anything.
-        self.rtt.push(now, rtt.max(Duration::from_micros(1)), self.config.memory * 3);
+        self.rtt.push(now, rtt.max(Duration::from_micros(1)), memory);
+    }
+
+    /// Whether transfers bring about all that the path carries.
+    fn is_full(&self) -> bool {
+        self.was_full && self.rate.bps() >= self.bandwidth.max().bps() * FULL
     }
 
     /// The first answers came at this pace, as the transport sees it: encrypted bodies come in records of
@@ -202,6 +218,7 @@ impl LinkEstimator {
             return None;
         }
         let rate = sample.delivered / elapsed;
+        self.rate = rate;
         let telling = if self.was_full {
             self.held_back.push(sample.delivered, elapsed, self.bandwidth.max())
         } else {
@@ -509,6 +526,20 @@ mod tests {
         assert!(after.stream_window < Bytes(15_000), "{after:?}");
         let wanted = after.bdp().div_ceil(after.stream_window);
         assert!(wanted >= 28, "the formulas ask for the streams that are left: {wanted}");
+    }
+
+    #[test]
+    fn a_queue_that_transfers_fill_is_no_longer_path() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(30));
+        let now = steady(&mut link, 0, 40, BitRate::from_mbps(1.0), 8);
+        link.on_rtt(Timestamp::from_millis(now), Duration::from_millis(450));
+        assert_eq!(link.estimate().rtt, Duration::from_millis(30));
+        let now = steady(&mut link, now, 40, BitRate::from_mbps(0.2), 8);
+        link.on_rtt(Timestamp::from_millis(now - 35_000), Duration::from_millis(450));
+        steady(&mut link, now, 3, BitRate::from_mbps(0.02), 8);
+        link.on_rtt(Timestamp::from_millis(now + 3_000), Duration::from_millis(450));
+        assert_eq!(link.estimate().rtt, Duration::from_millis(450), "it has become longer");
     }
 
     #[test]
