@@ -379,3 +379,19 @@ fn decisions_are_told_when_they_are_news_and_not_too_often() {
         }
     }
 }
+
+#[test]
+fn streams_that_did_not_pay_end_only_where_each_has_its_connection() {
+    let ended = |protocol| {
+        let host = Host { protocol, ..Host::default() }.files(12, |_| 10 * MB);
+        let mut world = World::new(Box::new(LowE::default())).host("one", host);
+        // The path is full, and a trial of more streams brings nothing.
+        world.mbps = 20.0;
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        world.aborts.len()
+    };
+    assert!(ended(Protocol::Http11) > 0, "there was no trial");
+    assert_eq!(ended(Protocol::Http2), 0, "what was promised comes anyhow");
+}
