@@ -42,7 +42,9 @@ const LEAD_RTTS: u32 = 1;
 const GROWING_LEAD_ANSWERS: u32 = 4;
 
 /// A part is no less than this part of what has to be asked for ahead: the shorter the last ones are, the more can be
-/// given away for nothing. Where a server thinks before each, a part lasts for so many times that.
+/// given away for nothing. While the window of the first stream grows, who may have the path for itself, it is so many times that: whose
+/// server runs out of what it was asked for stops growing it. Where a server thinks before each, a part lasts for so many
+/// times that.
 const PARTS_AHEAD: u64 = 2;
 const PART_THOUGHTS: u32 = 4;
 
@@ -85,6 +87,8 @@ pub struct Parts {
     rate: BitRate,
     /// It is higher than before.
     grows: bool,
+    /// No stream's rate was known as this one began, and its own has grown ever since.
+    is_first: bool,
     since: Option<Timestamp>,
     bytes: u64,
 }
@@ -100,6 +104,7 @@ impl Parts {
             asked: start,
             rate: BitRate::ZERO,
             grows: true,
+            is_first: outset.rate == BitRate::ZERO,
             since: None,
             bytes: 0,
         }
@@ -141,6 +146,7 @@ impl Parts {
             let before =
                 std::mem::replace(&mut self.rate, Bytes(std::mem::take(&mut self.bytes)) / elapsed);
             self.grows = self.rate.bps() >= before.bps() * GROWING;
+            self.is_first &= self.grows;
             self.since = Some(now);
         }
     }
@@ -164,8 +170,8 @@ impl Parts {
             self.asked = end;
             return Some(end);
         }
-        let least =
-            Bytes(lead.0 / PARTS_AHEAD).max(LEAST_LEAD).max(rate * (self.thought * PART_THOUGHTS));
+        let least = if self.is_first { lead.0 * PARTS_AHEAD } else { lead.0 / PARTS_AHEAD };
+        let least = Bytes(least).max(LEAST_LEAD).max(rate * (self.thought * PART_THOUGHTS));
         let part = (rate * lasts(self.answer)).max(LEAST_PART);
         let part = part.min(Bytes((end - self.asked) / LEFT_PARTS)).max(least);
         let next = self.asked.saturating_add(part.0);
@@ -247,7 +253,8 @@ mod tests {
         let first_of = |end, rate, answer| {
             let rtt = Duration::from_millis(1);
             let (answer, rate) = (Duration::from_millis(answer), BitRate::from_mbps(rate));
-            Parts::starting(0, Outset { rtt, answer, thought: answer - rtt, rate }).next(0, end)
+            Parts::starting(0, Outset { rtt, answer, thought: answer.saturating_sub(rtt), rate })
+                .next(0, end)
         };
         let first = |rate, answer| first_of(300_000, rate, answer);
         assert_eq!(
@@ -256,7 +263,7 @@ mod tests {
             "it would come in little more than an answer's time"
         );
         assert_eq!(first(2.0, 30), Some(75_000));
-        assert_eq!(first(0.0, 30), Some(75_000), "nothing is known");
+        assert_eq!(first(0.0, 30), Some(128 * 1024), "nothing is known");
         assert_eq!(first(0.0, 1_000), Some(300_000), "but that each request takes long");
         assert_eq!(first_of(u64::MAX, 0.0, 1_000), Some(256 * 1024), "perhaps there is no more");
     }
@@ -266,10 +273,10 @@ mod tests {
         let part = |thought: u64| {
             let rate = BitRate::from_mbps(8.0);
             let (rtt, answer) = (Duration::from_millis(20), Duration::from_millis(20 + thought));
-            let outset = Outset { rtt, answer, thought: answer - rtt, rate };
+            let outset = Outset { rtt, answer, thought: answer.saturating_sub(rtt), rate };
             let mut parts = Parts::starting(0, outset);
             parts.begin_again(800_000);
-            parts.grows = false;
+            (parts.grows, parts.is_first) = (false, false);
             parts.next(800_000, 1_600_000).map(|end| end - 800_000)
         };
         // 1 MB/s.
@@ -291,10 +298,10 @@ mod tests {
     #[test]
     fn a_short_rest_is_no_part_of_its_own() {
         let mut parts = starting(RTT);
-        assert_eq!(parts.next(0, 95_000), Some(95_000));
-        assert_eq!(parts.next(94_999, 95_000), None);
+        assert_eq!(parts.next(0, 190_000), Some(190_000));
+        assert_eq!(parts.next(189_999, 190_000), None);
         let mut parts = starting(RTT);
-        assert_eq!(parts.next(0, 100_000), Some(64 * 1024));
+        assert_eq!(parts.next(0, 200_000), Some(128 * 1024));
     }
 
     #[test]

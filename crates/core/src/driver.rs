@@ -211,7 +211,7 @@ impl Run {
     fn perform(&mut self, now: Timestamp, action: Action) {
         match action {
             Action::Open { file } => self.open(now, file),
-            Action::Fetch(fetch) => self.fetch(fetch),
+            Action::Fetch(fetch) => self.fetch(*fetch),
             Action::Cut { stream, end } => {
                 if let Some(task) = self.tasks.get(&stream) {
                     task.end.set(end);

@@ -111,7 +111,7 @@ impl World {
                 let size = self.engine.spec(fetch.file).size.unwrap_or(0);
                 let range = fetch.range.clone().unwrap_or(0..size);
                 let (position, end) = (range.start, range.end);
-                let live = Live { has_head: false, position, end, fetch };
+                let live = Live { has_head: false, position, end, fetch: *fetch };
                 self.live.insert(live.fetch.stream, live);
             }
             Action::Cut { stream, end } => {

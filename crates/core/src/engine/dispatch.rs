@@ -331,6 +331,6 @@ impl Engine {
         self.origin(origin).add_stream();
         self.note_streams(file);
         self.totals.requests += 1;
-        self.actions.push(Action::Fetch(fetch));
+        self.actions.push(Action::Fetch(Box::new(fetch)));
     }
 }

@@ -332,7 +332,7 @@ pub enum Action {
         file: FileId,
     },
     /// Make a request.
-    Fetch(Fetch),
+    Fetch(Box<Fetch>),
     /// Stop `stream` at `end`: others bring the rest. An end later than the one before takes it
     /// back.
     Cut {

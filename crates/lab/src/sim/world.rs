@@ -178,7 +178,7 @@ impl World {
     fn perform(&mut self, action: Action) {
         match action {
             Action::Open { file } => self.tell(Event::Opened { file, opened: Opened::Fresh }),
-            Action::Fetch(fetch) => self.fetch(fetch),
+            Action::Fetch(fetch) => self.fetch(*fetch),
             Action::Cut { stream, end } => {
                 if let Some(live) = self.live.get_mut(&stream) {
                     live.end = end;

@@ -338,7 +338,7 @@ impl World {
                 assert_eq!(local.opened.replace(opened.clone()), None);
                 self.later(Duration::ZERO, Coming::Event(Box::new(Event::Opened { file, opened })));
             }
-            Action::Fetch(fetch) => self.fetch(fetch),
+            Action::Fetch(fetch) => self.fetch(*fetch),
             Action::Cut { stream, end } => {
                 let live = self.live.get_mut(&stream).expect("a cut of a stream in flight");
                 live.end = end;
