@@ -6,7 +6,7 @@ use std::time::Duration;
 use pelton_algos::connections;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::ranges::{InFlight, StreamId};
-use pelton_algos::silence::{Patience, SHORT_END};
+use pelton_algos::silence::{LITTLE, Patience, SHORT_END};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
@@ -125,10 +125,13 @@ impl Engine {
         let is_shared = origin.multiplexes && origin.opened > 1;
         let has_other = origin.idle_connections() > 0 || may_share && is_shared;
         let is_last = self.is_drained && has_other;
+        // Without ranges all of it comes again.
+        let may_repeat = !entry.takes_ranges && entry.ranges.done_bytes() <= LITTLE.0;
         let is_worth_it = if stream.has_head {
-            can_go_on && (has_stopped || is_short && (is_last || is_stuck))
+            has_stopped && (can_go_on || may_repeat)
+                || can_go_on && is_short && (is_last || is_stuck)
         } else {
-            can_begin && origin.has_answered() && (is_last || has_stopped && can_go_on)
+            can_begin && origin.has_answered() && (is_last || has_stopped)
         };
         let size = Bytes(entry.ranges.size().unwrap_or_default());
         let answers = self.answers.count();

@@ -29,6 +29,10 @@ pub(super) fn judge(
 ) -> Result<Verdict> {
     let (status, headers) = (response.status, &response.headers);
     let judged = match asked {
+        None if fetch.parts.is_some() && says_part(status, headers) => {
+            let why = "the server gave a part as if it were the whole";
+            Err(Outcome::RangeRefused(wrong(fetch, why).into()))
+        }
         None => whole(fetch, status, headers).map(Ok)?,
         Some(range) => part(fetch, range, status, headers)?,
     };
@@ -59,6 +63,15 @@ struct Part {
     total: Option<u64>,
     /// Where the body ends.
     end: Option<u64>,
+}
+
+/// Whether a body that is said to be the whole is a part by its Content-Range, which has no meaning there (RFC 9110,
+/// section 14.4): some servers give the part that they were asked for, and another status.
+fn says_part(status: StatusCode, headers: &HeaderMap) -> bool {
+    let is_part = |(start, end, total): (u64, u64, Option<u64>)| {
+        start > 0 || total.is_some_and(|total| end < total)
+    };
+    status == StatusCode::OK && content_range(headers).is_some_and(is_part)
 }
 
 /// The answer to a request for the whole file.

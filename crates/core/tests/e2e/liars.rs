@@ -328,6 +328,20 @@ fn a_part_where_the_whole_was_asked_for() {
 }
 
 #[test]
+fn a_part_with_the_status_of_the_whole() {
+    let server = serve(|request| match range(request) {
+        Some((first, last)) => Reply::status("200 OK")
+            .field("Content-Length", last - first + 1)
+            .field("Content-Range", format!("bytes {first}-{last}/{SIZE}"))
+            .field("ETag", content().etag())
+            .body(content().bytes(first..last + 1)),
+        None => honest(&content(), request),
+    });
+    assert_arrives(&client(), &server, &bytes());
+    assert_arrives(&splitting(), &server, &bytes());
+}
+
+#[test]
 fn bodies_without_a_length() {
     for size in [0, 5, 70_000] {
         let chunked = serve(move |_| {

@@ -187,3 +187,29 @@ fn asking_anew_goes_on_where_it_is_right() {
     world.assert_each_byte_once();
     assert!(world.seconds() < 12.0, "{} s", world.seconds());
 }
+
+#[test]
+fn answers_that_never_come_are_asked_for_anew_while_files_wait() {
+    let host = Host::default().files(60, |_| SIZE);
+    let mut world = World::new(fixed(4, 1)).host("one", host);
+    world.lost.extend((3..1_000).step_by(7).map(StreamId));
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    assert!(world.seconds() < 20.0, "{} s", world.seconds());
+}
+
+#[test]
+fn what_has_stopped_comes_again_where_there_are_no_ranges() {
+    let seconds = |size| {
+        let host = Host { ranges: false, ..Host::default() };
+        let mut world = World::new(fixed(4, 1)).host("one", host.files(12, |_| size));
+        world.crawling.insert(StreamId(5), 0.0);
+        world.get_all();
+        world.run();
+        world.assert_all_complete();
+        world.seconds()
+    };
+    let little = seconds(SIZE);
+    assert!(little < 8.0, "{little} s");
+}
