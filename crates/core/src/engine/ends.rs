@@ -1,8 +1,6 @@
 //! Ends that were lost: what its sender lost last of an answer it misses only when a time-out is over. Another
 //! connection brings it sooner, and what a server brings that has stopped.
 
-use std::time::Duration;
-
 use pelton_algos::connections;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::ranges::{InFlight, StreamId};
@@ -71,14 +69,8 @@ impl Engine {
             let silent = self.silent_streams(now, patience);
             let is_stuck = !self.is_drained && patience.is_stuck(silent.len(), self.streams.len());
             for (id, stream) in silent {
-                let silent_for = now.saturating_since(stream.recent.came_at);
-                let of_each = silent_for / self.times_longer(stream.file);
-                let came_at = self.origins[stream.origin.0 as usize].came_at;
-                let host_silent = now.saturating_since(came_at);
-                let has_stopped = patience.has_stopped(of_each, host_silent, self.asked_anew);
-                let may_share = of_each >= patience.sharing;
-                if self.may_hasten(id, &stream, is_stuck, has_stopped, may_share) {
-                    self.hasten(id, &stream, silent_for);
+                if self.may_hasten(now, id, &stream, patience, is_stuck) {
+                    self.hasten(now, id, &stream);
                 }
             }
         }
@@ -92,6 +84,7 @@ impl Engine {
         if self.is_drained { patience.among(self.streams.len(), rtt) } else { patience }
     }
 
+    /// How many times longer than usual the streams of `file` may be silent.
     fn times_longer(&self, file: FileId) -> u32 {
         let entry = &self.files[file.index()];
         let size = Bytes(entry.ranges.size().unwrap_or_default());
@@ -101,7 +94,7 @@ impl Engine {
     fn silent_streams(&self, now: Timestamp, patience: Patience) -> Vec<(StreamId, Stream)> {
         let is_silent = |stream: &Stream| {
             let once = if stream.has_head { patience.within } else { patience.before };
-            now >= stream.recent.came_at + once * self.times_longer(stream.file)
+            stream.recent.silent_for(now) >= once * self.times_longer(stream.file)
         };
         self.streams.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (*id, *s)).collect()
     }
@@ -109,11 +102,11 @@ impl Engine {
     /// Whether `stream` is worth being asked for anew.
     fn may_hasten(
         &self,
+        now: Timestamp,
         id: StreamId,
         stream: &Stream,
+        patience: Patience,
         is_stuck: bool,
-        has_stopped: bool,
-        may_share: bool,
     ) -> bool {
         let entry = &self.files[stream.file.index()];
         let in_flight = entry.ranges.stream(id);
@@ -122,6 +115,10 @@ impl Engine {
         let can_go_on = entry.takes_ranges && !entry.unproven && left.is_some();
         let can_begin = in_flight.is_some_and(|it| it.position == it.start);
         let origin = &self.origins[stream.origin.0 as usize];
+        let silent_for = stream.recent.silent_for(now) / self.times_longer(stream.file);
+        let host_silent = now.saturating_since(origin.came_at);
+        let has_stopped = patience.has_stopped(silent_for, host_silent, self.asked_anew);
+        let may_share = silent_for >= patience.sharing;
         let is_shared = origin.multiplexes && origin.opened > 1;
         let has_other = origin.idle_connections() > 0 || may_share && is_shared;
         let is_last = self.is_drained && has_other;
@@ -138,10 +135,10 @@ impl Engine {
         is_worth_it && self.asked_anew.may_ask(answers, entry.hastened, size, stream.has_head)
     }
 
-    fn hasten(&mut self, id: StreamId, stream: &Stream, silent_for: Duration) {
+    fn hasten(&mut self, now: Timestamp, id: StreamId, stream: &Stream) {
         let entry = &mut self.files[stream.file.index()];
         entry.hastened += 1;
-        entry.silences.push(silent_for);
+        entry.silences.push(stream.recent.silent_for(now));
         self.asked_anew.on_asked(stream.stands_in.is_some());
         let origin = self.origin(stream.origin);
         // Its own connection is closed.

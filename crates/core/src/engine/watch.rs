@@ -128,6 +128,11 @@ impl Recent {
         (elapsed >= (rtt * 2).max(LEAST_SAMPLE)).then(|| bytes / elapsed)
     }
 
+    /// For how long nothing came.
+    pub(super) fn silent_for(&self, now: Timestamp) -> Duration {
+        now.saturating_since(self.came_at)
+    }
+
     /// Whether what it brought is worth a connection.
     pub(super) const fn has_brought_much(&self) -> bool {
         self.has_brought(TELLING)
