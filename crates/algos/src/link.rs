@@ -263,9 +263,10 @@ impl LinkEstimator {
         (!is_held_back && !is_outpaced).then_some(best)
     }
 
-    /// Whether `rate` is about what the path can carry, as the pace of the first answers has told.
-    pub fn keeps_first_pace(&self, rate: BitRate) -> bool {
-        self.first.rate().is_some_and(|pace| rate.bps() >= pace.bps() * NEAR_PACE)
+    /// Whether `rate` is about what the path carries, by the pace of its first answers: more lanes would soon meet its
+    /// queue, be it so short that no response tells of it.
+    pub fn keeps_pace(&self, rate: BitRate) -> bool {
+        self.paced_bandwidth().is_some_and(|pace| rate.bps() >= pace.bps() * NEAR_PACE)
     }
 
     /// Two round trips, so that bursts of one window do not look like a rate; at least 100 ms.
@@ -566,10 +567,10 @@ mod tests {
     #[test]
     fn a_rate_near_the_first_pace_is_all_that_the_path_carries() {
         let mut estimator = LinkEstimator::new(LinkConfig::default());
-        assert!(!estimator.keeps_first_pace(BitRate::from_mbps(40.0)), "there is none yet");
+        assert!(!estimator.keeps_pace(BitRate::from_mbps(40.0)), "there is none yet");
         estimator.on_pace(BitRate::from_mbps(50.0));
-        assert!(estimator.keeps_first_pace(BitRate::from_mbps(36.0)));
-        assert!(!estimator.keeps_first_pace(BitRate::from_mbps(34.0)));
+        assert!(estimator.keeps_pace(BitRate::from_mbps(36.0)));
+        assert!(!estimator.keeps_pace(BitRate::from_mbps(34.0)));
     }
 
     #[test]

@@ -9,16 +9,13 @@ use pelton_algos::params::{self, Allocation};
 use pelton_algos::policy::Decision;
 use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::{BitRate, Bytes};
+use pelton_algos::units::Bytes;
 
 use super::lanes::Lanes;
 use super::{Engine, OriginState};
 
 /// A link estimate that moved by less than this does not call for another decision.
 const MATERIAL_CHANGE: f64 = 1.15;
-
-/// Who brings this part of what the path carries needs no more lanes.
-const MOST: f64 = 0.8;
 
 /// The least time over which growth of lanes is judged.
 const SETTLE: Duration = Duration::from_millis(150);
@@ -55,24 +52,17 @@ impl Engine {
         if self.link.rests_on_hint() || self.link.seen_bandwidth().is_none() {
             return;
         }
-        // Streams that have just begun grow by themselves. What that comes to is worth waiting for where a
-        // lane too many costs more than time, and where they bring already what the path was seen to carry.
+        // Who brings what the path was seen to carry needs no more. Streams that have just begun grow by themselves: what
+        // that comes to is worth waiting for where a lane too many costs more than time.
         let are_short = self.room.requests != u32::MAX;
-        let may_wait = self.is_thrifty() || self.link.keeps_first_pace(self.goodput);
-        if !are_short && (may_wait && self.link.is_filling() || self.brings_most()) {
+        let may_wait = self.is_thrifty() && self.link.is_filling();
+        if !are_short && (may_wait || self.link.keeps_pace(self.goodput)) {
             return;
         }
         let rtt = self.link.estimate().rtt;
         if let Some(lanes) = self.lane_use() {
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }
-    }
-
-    /// Whether what comes is most of what the path carries, by the pace of its first answers: more lanes would soon meet
-    /// its queue, be it so short that no response tells of it.
-    fn brings_most(&self) -> bool {
-        let most = |pace: BitRate| self.goodput.bps() >= pace.bps() * MOST;
-        self.link.paced_bandwidth().is_some_and(most)
     }
 
     /// A new sample of goodput: lanes may grow, and the link may have changed.
