@@ -42,9 +42,9 @@ const LEAD_RTTS: u32 = 1;
 const GROWING_LEAD_ANSWERS: u32 = 4;
 
 /// A part is no less than this part of what has to be asked for ahead: the shorter the last ones are, the more can be
-/// given away for nothing. While the window of the first stream grows, who may have the path for itself, it is so many times that: whose
-/// server runs out of what it was asked for stops growing it. Where a server thinks before each, a part lasts for so many
-/// times that.
+/// given away for nothing. While the window of the first stream grows, which may have the path for itself, it is so many
+/// times that: whose server runs out of what it was asked for stops growing it. Where a server thinks before each, a part
+/// lasts for so many times its thought.
 const PARTS_AHEAD: u64 = 2;
 const PART_THOUGHTS: u32 = 4;
 

@@ -12,9 +12,6 @@ use crate::units::Bytes;
 /// An answer has so much left at most when its end was lost: what a window holds.
 pub const SHORT_END: Bytes = Bytes::kib(64);
 
-/// A file that gives no ranges is asked for anew where no more than this of it comes twice.
-pub const LITTLE: Bytes = Bytes::mib(1);
-
 /// The end of an answer was lost after a silence of so many round trips, or of so many times what answers
 /// take, queues and all.
 const RTTS: u32 = 3;

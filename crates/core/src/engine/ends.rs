@@ -4,11 +4,12 @@
 use pelton_algos::connections;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::ranges::{InFlight, StreamId};
-use pelton_algos::silence::{LITTLE, Patience, SHORT_END};
+use pelton_algos::silence::{Patience, SHORT_END};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
 use super::event::FileId;
+use super::failure::LITTLE;
 use super::{Engine, OriginState, Stream};
 
 /// Streams are looked at so often in the time that they may be silent.

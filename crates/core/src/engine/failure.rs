@@ -19,7 +19,7 @@ pub(super) const fn patiently(attempts: u32) -> u32 {
 }
 
 /// What comes once more if need be: a few first parts, or what came within this time.
-const LITTLE: Bytes = Bytes::kib(1024);
+pub(super) const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
 
 /// So many ranges of a file that fail, in so many attempts, tell that it has none, where none was given.
