@@ -47,6 +47,7 @@ pub mod policy;
 pub mod ranges;
 pub mod rate;
 pub mod refusals;
+mod request_rate;
 pub mod rests;
 pub mod silence;
 pub mod sizes;

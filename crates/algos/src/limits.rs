@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::refusals::{Refusals, Told};
+use crate::request_rate::{RequestRate, Verdict};
 use crate::time::Timestamp;
 
 /// A small random number generator (`SplitMix64`) whose seed is an argument. It spreads retries;
@@ -92,11 +93,25 @@ pub struct OriginBudget {
     /// Connections that were reset since it last answered.
     breaks: u32,
     refusals: Refusals,
+    rate: RequestRate,
     /// What was allowed before the first cut for refusals, and was too many.
     before_refusals: Option<(u32, Option<u32>)>,
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
+}
+
+/// A request that was refused (429, 503).
+#[derive(Debug, Clone, Copy)]
+pub struct Refusal {
+    /// When it was made.
+    pub began: Timestamp,
+    /// Requests that were under way, it included.
+    pub in_use: u32,
+    /// The pause that the origin asked for (RFC 9110 section 10.2.3), if it did.
+    pub asked_for: Option<Duration>,
+    /// Its file may be the reason, and not how soon it came after others.
+    pub may_be_file: bool,
 }
 
 /// Requests that were under way together fail together: what began before overload was seen and fails
@@ -123,6 +138,7 @@ impl OriginBudget {
             has_answered: true,
             breaks: 0,
             refusals: Refusals::default(),
+            rate: RequestRate::default(),
             before_refusals: None,
             vain_requests: 0,
             vain_since: None,
@@ -221,37 +237,86 @@ impl OriginBudget {
         is_news
     }
 
-    /// The origin refused a request while `in_use` were under way, it included, and said nothing of time. One of
-    /// many now and then is no overload: as [`on_overload`](Self::on_overload) where a quarter of the
-    /// late requests is refused, or three in a row while no other is under way. Where a cut should have been
-    /// enough and some are refused after it, those are chance, and all cuts for refusals are undone.
-    pub fn on_refusal(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
-        match self.refusals.on_refusal(in_use, self.has_answered) {
-            Told::Nothing => false,
-            Told::Chance => {
-                if let Some((allowed, too_many)) = self.before_refusals.take() {
-                    self.allowed = self.allowed.max(allowed).min(self.ceiling);
-                    self.too_many = too_many;
+    /// The origin refused a request. One of many now and then is no overload: as [`on_overload`](Self::on_overload)
+    /// where a quarter of the late requests is refused, or more in a row than chance explains. Where a cut should have
+    /// been enough and some are refused after it, those are chance, and all cuts for refusals are undone; so they are
+    /// where requests come too quickly one after the other, and have a pace from then on.
+    pub fn on_refusal(&mut self, now: Timestamp, refusal: Refusal) -> bool {
+        let Refusal { began, in_use, asked_for, may_be_file } = refusal;
+        let told = self.refusals.on_refusal(in_use, self.has_answered);
+        if told == Told::Nothing && self.refuses_by_chance() {
+            return false;
+        }
+        match self.rate.on_refusal(now, began, in_use <= 1 && !may_be_file, asked_for) {
+            Verdict::Pace { begins, until } => {
+                if begins {
+                    self.undo_cuts();
+                    (self.vain_requests, self.vain_since) = (0, None);
                 }
-                false
+                self.leave_alone(until);
+                return begins;
             }
-            Told::TooMany => {
-                let before = (self.allowed, self.too_many);
-                let at_once = in_use + self.refusals.in_a_row() - 1;
-                let is_news = self.on_overload(now, began, at_once, None);
-                if is_news {
-                    self.refusals.on_cut(in_use);
-                    self.before_refusals.get_or_insert(before);
-                }
-                is_news
+            Verdict::Chance => {
+                self.refusals.on_chance(in_use);
+                self.undo_cuts();
+                return false;
+            }
+            Verdict::Unknown => {}
+        }
+        match told {
+            Told::TooMany => {}
+            // Who asks for a pause means all requests.
+            Told::Nothing if asked_for.is_some() => {}
+            Told::Nothing => return false,
+            Told::Chance => {
+                self.undo_cuts();
+                return false;
             }
         }
+        let before = (self.allowed, self.too_many);
+        let at_once = in_use + self.refusals.in_a_row() - 1;
+        let is_news = self.on_overload(now, began, at_once, asked_for);
+        if is_news {
+            self.refusals.on_cut(in_use);
+            self.before_refusals.get_or_insert(before);
+        }
+        is_news
+    }
+
+    /// Whether it is known to refuse some requests whatever is done.
+    pub fn refuses_by_chance(&self) -> bool {
+        self.refusals.are_chance()
+    }
+
+    fn undo_cuts(&mut self) {
+        if let Some((allowed, too_many)) = self.before_refusals.take() {
+            self.allowed = self.allowed.max(allowed).min(self.ceiling);
+            self.too_many = too_many;
+        }
+    }
+
+    /// A request is made: where it limits how many it answers in a time the next one has to wait.
+    pub fn on_request(&mut self, now: Timestamp) {
+        if let Some(interval) = self.rate.interval() {
+            self.leave_alone(now + interval);
+        }
+    }
+
+    /// A request was answered, whatever becomes of its body.
+    pub fn on_answer(&mut self) {
+        self.rate.on_answer();
+    }
+
+    /// Whether it limits how many requests it answers in a time.
+    pub fn has_pace(&self) -> bool {
+        self.rate.interval().is_some()
     }
 
     /// What was refused tells nothing of the origin: all that was cut is given back, and nothing is waited for.
     pub fn forgive(&mut self) {
         (self.allowed, self.too_many, self.before_refusals) = (self.ceiling, None, None);
         (self.vain_requests, self.vain_since, self.blocked_until) = (0, None, None);
+        self.rate = RequestRate::default();
     }
 
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
@@ -320,6 +385,10 @@ mod tests {
 
     fn at(millis: u64) -> Timestamp {
         Timestamp::from_millis(millis)
+    }
+
+    fn refused(began: Timestamp, in_use: u32) -> Refusal {
+        Refusal { began, in_use, asked_for: None, may_be_file: false }
     }
 
     #[test]
@@ -393,19 +462,24 @@ mod tests {
         let mut budget = OriginBudget::new(16);
         for round in 0..100 {
             // Two of twenty, one right after the other.
-            assert!(!budget.on_refusal(at(round * 100), at(0), 3));
-            assert!(!budget.on_refusal(at(round * 100), at(0), 2));
+            assert!(!budget.on_refusal(at(round * 100), refused(at(0), 3)));
+            assert!(!budget.on_refusal(at(round * 100), refused(at(0), 2)));
             for _ in 0..18 {
                 budget.on_success(at(round * 100));
             }
         }
         assert_eq!(budget.capacity(), 16);
-        let together: Vec<u32> =
-            (1..=16).rev().filter(|in_use| budget.on_refusal(at(90_000), at(0), *in_use)).collect();
+        let together: Vec<u32> = (1..=16)
+            .rev()
+            .filter(|in_use| budget.on_refusal(at(90_000), refused(at(0), *in_use)))
+            .collect();
         assert_eq!(together, [13], "a quarter, and once");
         assert_eq!((budget.capacity(), budget.too_many), (8, Some(16)));
         let mut alone = OriginBudget::new(16);
-        assert_eq!([0; 3].map(|now| alone.on_refusal(at(now), at(now), 1)), [false, false, true]);
+        assert_eq!(
+            [0; 3].map(|now| alone.on_refusal(at(now), refused(at(now), 1))),
+            [false, false, true]
+        );
     }
 
     /// What is allowed after sixty rounds of as many requests as are allowed, of which `refuses` says by their
@@ -417,7 +491,7 @@ mod tests {
             let at_once = budget.allowed(began);
             for nth in 1..=at_once {
                 if refuses(nth) {
-                    budget.on_refusal(now, began, at_once);
+                    budget.on_refusal(now, refused(began, at_once));
                 } else {
                     budget.on_success(now);
                 }

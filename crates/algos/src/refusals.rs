@@ -1,5 +1,5 @@
 //! Refusals (429, 503) that come without a word of time: whether they tell that an origin was asked for too much at
-//! once, or are the way in which a server answers the first request for each file.
+//! once, or are the way in which a server answers the first requests for each file.
 
 /// Refusals of such a part of the late requests tell of too many.
 const TELLING_PART: f64 = 0.25;
@@ -11,8 +11,8 @@ const LATE_REQUESTS: u32 = 16;
 /// reason.
 const HALF: f64 = 0.5;
 
-/// So many refusals in a row where no other request is under way call for a pause.
-const IN_VAIN: u32 = 3;
+/// More refusals in a row than so many for each request that is under way are no chance.
+const IN_VAIN: u32 = 2;
 
 /// So many refusals after a cut that should have left none show that it was for nothing.
 const AGAIN: u32 = 2;
@@ -20,47 +20,55 @@ const AGAIN: u32 = 2;
 /// What is refused whatever is done has to become so many times as much before it tells anything again.
 const MORE_THAN_CHANCE: f64 = 2.0;
 
-/// So many first requests that were refused while no other was under way, and so many others that were answered
+/// So many first requests that were refused while no other was under way, and so many later ones that were answered
 /// thereafter, tell of files.
 const TELLING_ALONE: u32 = 2;
 const TELLING_LATER: u32 = 4;
 
-/// Whether the first request for each file is refused, and any further one is answered: a server that
-/// has to fetch or to make each file first. It bears as many requests as before.
+/// A file that was asked for so often should have been ready.
+const MOST_UNREADY: u64 = 4;
+
+/// Whether the first request for each file is refused, or the first few are, and a further one is answered: a server
+/// that has to fetch or to make each file first. It bears as many requests as before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FirstRequests {
     /// Were refused alone: not for their number.
     refused_alone: u32,
     answered_later: u32,
+    /// One was answered: it is not the files.
+    was_answered: bool,
 }
 
 impl FirstRequests {
-    /// A request was answered: the first one for its file, or a further one after a refusal.
-    pub fn on_answer(&mut self, is_first: bool) {
-        if is_first {
-            *self = Self::default();
+    /// A request for a file was answered of which so many had failed.
+    pub fn on_answer(&mut self, failed_before: u64) {
+        if failed_before == 0 {
+            self.was_answered = true;
         } else if self.are_suspect() {
             self.answered_later = self.answered_later.saturating_add(1);
         }
     }
 
     /// The same for one that was refused, `alone` where no other was under way.
-    pub fn on_refusal(&mut self, is_first: bool, alone: bool) {
-        if !is_first {
-            *self = Self::default();
-        } else if alone {
+    pub fn on_refusal(&mut self, failed_before: u64, alone: bool) {
+        if failed_before >= MOST_UNREADY {
+            (self.refused_alone, self.answered_later) = (0, 0);
+        } else if failed_before == 0 && alone {
             self.refused_alone = self.refused_alone.saturating_add(1);
         }
     }
 
     /// Whether it may be the files that are not ready: asking for one of them again tells.
     pub const fn are_suspect(self) -> bool {
-        self.refused_alone > 0
+        self.refused_alone > 0 && !self.was_answered
     }
 
-    /// Whether it is the files that were not ready.
-    pub const fn tell_of_files(self) -> bool {
-        self.refused_alone >= TELLING_ALONE && self.answered_later >= TELLING_LATER
+    /// Whether a file was not ready when it was refused, where so many requests for it had failed before.
+    pub const fn tell_of_file(self, failed_before: u64) -> bool {
+        self.are_suspect()
+            && self.refused_alone >= TELLING_ALONE
+            && self.answered_later >= TELLING_LATER
+            && failed_before < MOST_UNREADY
     }
 }
 
@@ -109,14 +117,13 @@ impl Refusals {
         self.in_a_row += 1;
         self.count(true);
         if self.was_enough && self.is_known() && self.refused >= AGAIN {
-            self.chance = self.part();
-            self.begin_anew(in_use);
+            self.on_chance(in_use);
             return Told::Chance;
         }
         let telling_part = TELLING_PART.max(self.chance * MORE_THAN_CHANCE);
         let is_telling =
             self.late >= telling_part && (!self.was_cut || self.is_known() || self.late >= HALF);
-        let is_vain = in_use <= 1 && self.in_a_row >= IN_VAIN;
+        let is_vain = self.in_a_row > in_use.max(1).saturating_mul(IN_VAIN);
         if is_telling || is_vain || !has_answered { Told::TooMany } else { Told::Nothing }
     }
 
@@ -125,11 +132,22 @@ impl Refusals {
         self.in_a_row
     }
 
+    /// Whether some are known to be refused whatever is done.
+    pub(crate) fn are_chance(&self) -> bool {
+        self.chance > 0.0
+    }
+
     /// There are fewer requests from now on, while `under_way` are: whether fewer are refused is another question.
     pub(crate) fn on_cut(&mut self, under_way: u32) {
         let was_enough = self.is_known() && self.part() < HALF;
         self.begin_anew(under_way);
         (self.was_cut, self.was_enough) = (true, was_enough);
+    }
+
+    /// Neither fewer requests nor a slower pace helped.
+    pub(crate) fn on_chance(&mut self, under_way: u32) {
+        self.chance = self.part();
+        self.begin_anew(under_way);
     }
 
     fn begin_anew(&mut self, under_way: u32) {
@@ -161,20 +179,21 @@ mod tests {
 
     #[test]
     fn first_requests_tell_of_files_where_further_ones_are_answered() {
-        let mut first = FirstRequests::default();
-        first.on_refusal(true, false);
-        assert!(!first.are_suspect(), "it may have been one too many");
-        first.on_refusal(true, true);
-        first.on_refusal(true, true);
-        assert!(first.are_suspect() && !first.tell_of_files(), "none was asked for again");
-        for _ in 0..4 {
-            first.on_answer(false);
+        for refused in 1..=3 {
+            let mut first = FirstRequests::default();
+            first.on_refusal(0, false);
+            assert!(!first.are_suspect(), "it may have been one too many");
+            for _ in 0..4 {
+                (0..refused).for_each(|failed| first.on_refusal(failed, true));
+                assert!(first.are_suspect() && !first.tell_of_file(0), "not yet");
+                first.on_answer(refused);
+            }
+            assert!(first.tell_of_file(0) && first.tell_of_file(1) && !first.tell_of_file(4));
+            let mut answered = first;
+            answered.on_answer(0);
+            assert!(!answered.tell_of_file(0), "this file was ready: it bears so many requests");
+            first.on_refusal(4, true);
+            assert!(!first.tell_of_file(0), "asking again does not help");
         }
-        assert!(first.tell_of_files());
-        let mut answered = first;
-        answered.on_answer(true);
-        assert!(!answered.tell_of_files(), "this file was ready: it bears so many requests");
-        first.on_refusal(false, true);
-        assert!(!first.tell_of_files(), "asking again did not help");
     }
 }

@@ -328,7 +328,9 @@ impl Engine {
             },
         );
         self.watch_ends(now);
-        self.origin(origin).add_stream();
+        let state = self.origin(origin);
+        state.add_stream();
+        state.budget.on_request(now);
         self.note_streams(file);
         self.totals.requests += 1;
         self.actions.push(Action::Fetch(Box::new(fetch)));

@@ -22,6 +22,9 @@ pub(super) const fn patiently(attempts: u32) -> u32 {
 pub(super) const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
 
+/// What is refused by chance is asked for again after the pause of so many failures: it need not wait for anything.
+const MOST_BY_CHANCE: u32 = 2;
+
 /// So many ranges of a file that fail, in so many attempts, tell that it has none, where none was given.
 const MOST_FAILED_RANGES: u32 = 4;
 const MOST_FAILED_ATTEMPTS: u32 = 2;
@@ -62,8 +65,12 @@ impl Engine {
     fn retry_or_fail(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = *stream;
         let retry = self.config.retry;
-        // A host that can't be reached says nothing about the file.
-        let blameless = stream.is_unreachable(failure.kind) && failure.kind != ErrorKind::Timeout
+        let budget = &self.origin(origin).budget;
+        let is_paced = failure.kind == ErrorKind::Overloaded && budget.has_pace();
+        let by_chance = budget.refuses_by_chance();
+        // A host that can't be reached, or was asked too soon, says nothing about the file.
+        let blameless = is_paced
+            || stream.is_unreachable(failure.kind) && failure.kind != ErrorKind::Timeout
             || stream.is_turned_away(failure.kind) && self.turns_all_away(stream);
         let entry = &mut self.files[file.index()];
         // Streams that were in flight together fail together: that is one failed attempt.
@@ -99,12 +106,16 @@ impl Engine {
         }
         let entry = &self.files[file.index()];
         let another = entry.not_before.is_none();
-        let setbacks = entry.setbacks.max(1);
+        let setbacks = match failure.kind {
+            ErrorKind::Overloaded if by_chance => entry.setbacks.clamp(1, MOST_BY_CHANCE),
+            _ => entry.setbacks.max(1),
+        };
         // Who has brought much until its connection broke may go on at once.
         let has_broken =
             has_head && matches!(failure.kind, ErrorKind::Reset | ErrorKind::ShortBody);
-        let pause = if has_broken && entry.takes_ranges && stream.recent.has_brought_much() {
-            Duration::ZERO
+        let goes_on = has_broken && entry.takes_ranges && stream.recent.has_brought_much();
+        let pause = if goes_on || is_paced {
+            failure.retry_after.unwrap_or_default()
         } else {
             retry.pause(setbacks, failure.retry_after, &mut self.jitter)
         };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::limits::Refusal;
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Failure, FileId};
@@ -71,10 +72,9 @@ impl Engine {
 
     /// Whether a refusal tells of its file alone, as that of each other one did.
     fn tells_of_file(&mut self, stream: &Stream) -> bool {
-        let is_first = stream.attempt == 0;
         let state = self.origin(stream.origin);
-        state.first_requests.on_refusal(is_first, state.streams == 0);
-        let tells = is_first && state.first_requests.tell_of_files();
+        state.first_requests.on_refusal(stream.attempt, state.streams == 0);
+        let tells = state.first_requests.tell_of_file(stream.attempt);
         if tells {
             state.budget.forgive();
             state.has_had_enough = false;
@@ -91,11 +91,13 @@ impl Engine {
         let is_refused =
             failure.kind == ErrorKind::Overloaded || stream.is_turned_away(failure.kind);
         let telling = is_refused || in_use > 1;
+        let may_be_file = state.first_requests.are_suspect();
         let budget = &mut state.budget;
         let mut is_news = || match failure.kind {
             ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
-            ErrorKind::Overloaded if asked_for.is_none() => {
-                budget.on_refusal(now, stream.began, in_use)
+            ErrorKind::Overloaded => {
+                let began = stream.began;
+                budget.on_refusal(now, Refusal { began, in_use, asked_for, may_be_file })
             }
             _ => budget.on_overload(now, stream.began, in_use, asked_for),
         };

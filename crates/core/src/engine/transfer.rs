@@ -62,14 +62,14 @@ impl Engine {
         known.has_head = true;
         known.recent.on_head(now, rtt);
         let (file, whole, old_origin) = (known.file, known.whole, known.origin);
-        let is_first = known.attempt == 0;
+        let failed_before = known.attempt;
         let part = known.in_parts.then_some(head.partial);
         known.in_parts &= head.partial;
         let answered_by = self.origin_id(&head.origin);
         if answered_by != old_origin {
             self.move_stream(stream, old_origin, answered_by);
         }
-        self.origin(answered_by).first_requests.on_answer(is_first);
+        self.origin(answered_by).first_requests.on_answer(failed_before);
         self.note_answer(now, answered_by, head.protocol);
         let at_least = self.link.estimate().rtt;
         self.note_response(now, Response { took: head.response_time, at_least });
@@ -180,6 +180,7 @@ impl Engine {
         let multiplexes = protocol == Protocol::Http2;
         let news = !state.has_answered() || state.multiplexes != multiplexes;
         state.multiplexes = multiplexes;
+        state.budget.on_answer();
         self.redecide |= news;
         self.note_success(now, origin);
     }

@@ -70,8 +70,15 @@ pub(super) struct Host {
     pub(super) bears: usize,
     /// What 503 says.
     pub(super) retry_after: Option<Duration>,
-    /// Files whose first request is answered with 503: they are made by then.
-    pub(super) unready: BTreeSet<String>,
+    /// Files of which so many requests are answered with 503: they are made by then.
+    pub(super) unready: BTreeMap<String, u32>,
+    /// Whoever asks sooner after the last answer than this is answered with 503.
+    pub(super) answers_each: Duration,
+    /// When it has answered last.
+    pub(super) answered: Option<Timestamp>,
+    /// Every so manieth request is answered with 503, and so many were made.
+    pub(super) refuses_each: Option<u64>,
+    pub(super) requests: u64,
     /// Each request gets another version of the file.
     pub(super) keeps_changing: bool,
     /// Every body ends after this many bytes.
@@ -107,7 +114,11 @@ impl Default for Host {
             states_size: true,
             bears: usize::MAX,
             retry_after: None,
-            unready: BTreeSet::new(),
+            unready: BTreeMap::new(),
+            answers_each: Duration::ZERO,
+            answered: None,
+            refuses_each: None,
+            requests: 0,
             keeps_changing: false,
             cuts_bodies_after: None,
             faults: 0.0,
@@ -120,6 +131,23 @@ impl Host {
     /// Whether it answers a request for the first part of a file with that.
     pub(super) const fn gives_parts(&self) -> bool {
         self.ranges && !self.ignores_ranges && !self.gives_wholes
+    }
+
+    /// Whether it refuses a request for `path`, which counts.
+    pub(super) fn refuses_now(&mut self, now: Timestamp, path: &str) -> bool {
+        self.requests += 1;
+        if self.refuses_each.is_some_and(|each| self.requests.is_multiple_of(each)) {
+            return true;
+        }
+        if self.answered.is_some_and(|at| now.saturating_since(at) < self.answers_each) {
+            return true;
+        }
+        if let Some(left) = self.unready.get_mut(path).filter(|left| **left > 0) {
+            *left -= 1;
+            return true;
+        }
+        self.answered = Some(now);
+        false
     }
 
     /// With `count` files `/0`, `/1`, ... whose sizes `size` gives.

@@ -52,23 +52,62 @@ fn a_host_that_bears_few_gets_few_at_once() {
 }
 
 #[test]
-fn where_each_file_is_refused_once_each_waits_for_itself() {
+fn where_each_file_is_refused_a_few_times_each_waits_for_itself() {
     // Each name is of its own kind, and one of each kind comes first, to learn its size.
     let names = (0..100).map(|file| format!("/f.{file}"));
     let files = names.map(|name| (name, Remote { size: 30_000, version: 1 }));
     let host = Host { files: files.collect(), ..Host::default() };
-    let unready = host.files.keys().cloned().collect();
-    let host = Host { unready, ..host };
-    for retry_after in [None, Some(Duration::from_secs(1))] {
+    for (times, retry_after, most) in
+        [(1, None, 8.0), (1, Some(1), 8.0), (2, None, 10.0), (3, None, 16.0), (2, Some(1), 20.0)]
+    {
+        let unready = host.files.keys().map(|name| (name.clone(), times)).collect();
+        let retry_after = retry_after.map(Duration::from_secs);
+        let host = Host { unready, retry_after, ..host.clone() };
         for policy in policies().into_iter().chain([fixed(8, 1)]) {
             let name = policy.name().to_owned();
-            let host = Host { retry_after, ..host.clone() };
-            let mut world = World::new(policy).host("one", host);
+            let mut world = World::new(policy).host("one", host.clone());
             world.get_all();
             world.run();
             world.assert_each_byte_once();
-            assert_eq!(world.fetches.len(), 200);
-            assert!(world.seconds() < 8.0, "{name}, {retry_after:?}: {}", world.seconds());
+            assert_eq!(world.fetches.len(), 100 * (1 + times as usize));
+            let took = world.seconds();
+            assert!(took < most, "{name}, {times} times, {retry_after:?}: {took}");
+        }
+    }
+}
+
+#[test]
+fn who_answers_so_many_requests_a_second_is_asked_at_that_pace() {
+    for (millis, retry_after, most) in [(100, None, 1.5), (20, None, 2.0), (100, Some(1), 2.7)] {
+        let answers_each = Duration::from_millis(millis);
+        let retry_after = retry_after.map(Duration::from_secs);
+        let files = Host::default().files(100, |_| 30_000);
+        let host = Host { answers_each, retry_after, rtt: Duration::from_millis(5), ..files };
+        for policy in policies() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", host.clone());
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            let (took, floor) = (world.seconds(), answers_each.as_secs_f64() * 100.0);
+            assert!(took < floor * most, "{name}, {millis} ms, {retry_after:?}: {took}");
+            let refused = world.fetches.len() - 100;
+            assert!(refused < 80, "{name}, {millis} ms, {retry_after:?}: {refused} for nothing");
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_whatever_is_done_holds_nothing_up() {
+    for each in [2, 3, 5] {
+        let host = Host { refuses_each: Some(each), ..Host::default().files(100, |_| 30_000) };
+        for policy in policies() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", host.clone());
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            assert!(world.seconds() < 12.0, "{name}, each {each}: {}", world.seconds());
         }
     }
 }

@@ -608,7 +608,8 @@ impl World {
         }
         let retry_after = host.retry_after;
         let mut breaks_after = host.cuts_bodies_after;
-        if self.hosts.get_mut(&live.host).is_some_and(|host| host.unready.remove(path)) {
+        let now = self.now;
+        if self.hosts.get_mut(&live.host).is_some_and(|host| host.refuses_now(now, path)) {
             return Verdict::Failed(ErrorKind::Overloaded, retry_after);
         }
         let host = &self.hosts[&live.host];
