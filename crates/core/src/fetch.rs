@@ -10,12 +10,13 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use pelton_algos::parts::Parts;
 use pelton_algos::ranges::ByteRange;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::catalog::FileSpec;
@@ -27,6 +28,9 @@ use fields::{content_length, encoded, modified};
 use incoming::{Incoming, tell_of_promise};
 use judge::{Verdict, judge};
 pub(crate) use status::{asked_pause, status_error};
+
+/// How long the body of an answer that brings no file is waited for: it mostly comes with its head.
+const REFUSAL: Duration = Duration::from_millis(250);
 
 /// The output of a file, shared by its streams. Empty once the file is finished or given up.
 pub(crate) type SharedOutput = Rc<RefCell<Option<Box<dyn Output>>>>;
@@ -125,7 +129,11 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             // In its turn, in one piece and wherever redirects lead it may be had.
             _ if is_early => parts = None,
             Ok(Verdict::Stop(outcome)) => return Ok(outcome),
-            Err(error) => return Err(error),
+            Err(error) => {
+                // What was refused is asked for again, best over the same connection.
+                let _ = timeout(REFUSAL, response.drain()).await;
+                return Err(error);
+            }
         }
         is_early = false;
         if let Some((further, range)) = next {
