@@ -1,5 +1,5 @@
-//! Refusals (429, 503) that come without a word of time: whether they tell that an origin was asked for too much at
-//! once, or are the way in which a server answers the first requests for each file.
+//! Refusals: whether they (429, 503) tell that an origin was asked for too much at once, or are the way in which a
+//! server answers the first requests for each file; and whether 403 is about a file at all.
 
 /// Refusals of such a part of the late requests tell of too many.
 const TELLING_PART: f64 = 0.25;
@@ -69,6 +69,59 @@ impl FirstRequests {
             && self.refused_alone >= TELLING_ALONE
             && self.answered_later >= TELLING_LATER
             && failed_before < MOST_UNREADY
+    }
+}
+
+/// A file that was forbidden so often before is asked for no more where no other request is under way, or beside others.
+const MOST_DOUBTS_ALONE: u32 = 2;
+const MOST_DOUBTS: u32 = 5;
+
+/// So many files that were asked for no more, and none that was had later, tell that 403 is about files.
+const TELLING_FORBIDDEN: u32 = 2;
+
+/// Whether 403 tells of its file, or of one request too many: that is what some servers answer those with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Forbidding {
+    /// Files that were asked for often enough.
+    forbidden: u32,
+    forbids_many: bool,
+}
+
+/// What a 403 tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forbidden {
+    /// Its file is forbidden.
+    File,
+    /// It was one request too many.
+    TooMany,
+    /// Either. Asking for it again tells.
+    Doubt,
+}
+
+impl Forbidding {
+    /// A request for a file was answered that was forbidden before, or another one brings it: it was one too many.
+    pub fn on_given(&mut self) {
+        self.forbids_many = true;
+    }
+
+    /// A file was forbidden that had been so `doubts` times before, `alone` where no other request was under way. Idle
+    /// connections may be too many as well.
+    pub fn on_forbidden(&mut self, doubts: u32, alone: bool) -> Forbidden {
+        let most = if alone { MOST_DOUBTS_ALONE } else { MOST_DOUBTS };
+        let is_doubtful = doubts < most;
+        if self.forbids_many && (!alone || is_doubtful) {
+            return Forbidden::TooMany;
+        }
+        if self.are_files() {
+            return Forbidden::File;
+        }
+        self.forbidden += u32::from(!is_doubtful);
+        if is_doubtful { Forbidden::Doubt } else { Forbidden::File }
+    }
+
+    /// Whether it tells of files, as far as is known.
+    pub const fn are_files(self) -> bool {
+        self.forbidden >= TELLING_FORBIDDEN && !self.forbids_many
     }
 }
 
@@ -195,5 +248,23 @@ mod tests {
             first.on_refusal(4, true);
             assert!(!first.tell_of_file(0), "asking again does not help");
         }
+    }
+
+    #[test]
+    fn who_was_forbidden_and_is_given_later_was_one_too_many() {
+        let mut forbidding = Forbidding::default();
+        assert_eq!(forbidding.on_forbidden(0, false), Forbidden::Doubt);
+        assert_eq!(forbidding.on_forbidden(1, true), Forbidden::Doubt);
+        assert_eq!(forbidding.on_forbidden(2, false), Forbidden::Doubt, "beside others");
+        assert_eq!(forbidding.on_forbidden(5, false), Forbidden::File, "asked for often enough");
+        let mut given = forbidding;
+        given.on_given();
+        assert_eq!(given.on_forbidden(5, false), Forbidden::TooMany);
+        assert_eq!(given.on_forbidden(5, true), Forbidden::File);
+        assert_eq!(forbidding.on_forbidden(0, true), Forbidden::Doubt);
+        assert_eq!(forbidding.on_forbidden(2, true), Forbidden::File);
+        assert_eq!(forbidding.on_forbidden(0, false), Forbidden::File, "so it is with all of them");
+        forbidding.on_given();
+        assert_eq!(forbidding.on_forbidden(0, false), Forbidden::TooMany);
     }
 }

@@ -44,10 +44,10 @@ pub(super) fn no_response(url: &Url, failure: SendFailure, choice: ProtocolChoic
 }
 
 /// `error` of an origin over http that has never answered: many a TLS server ends the connection when it
-/// gets a request that is not encrypted.
+/// gets a request that is not encrypted, or says so in TLS.
 pub(super) fn perhaps_tls(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Reset | ErrorKind::ShortBody => {
+        ErrorKind::Reset | ErrorKind::ShortBody | ErrorKind::Protocol => {
             let message = format!("{} (if it speaks TLS there, ask for https://)", error.message());
             Error::new(error.kind(), message)
         }

@@ -120,7 +120,8 @@ pub(super) fn explain(error: &rustls::Error) -> &'static str {
             }
             Bad::Revoked => "its certificate was revoked: ask who runs the server",
             _ => {
-                "its certificate is not acceptable: if you trust just this one, give it with --cacert FILE"
+                "its certificate is not acceptable (it may have signed that itself): if you trust just this one, \
+                 give it with --cacert FILE"
             }
         },
         rustls::Error::InvalidMessage(_) => {

@@ -87,12 +87,20 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
     /// The disk has space, and the user's quota is used up.
     pub is_quota: bool,
+    /// The server forbids it (403), which may be for who asks, or for how much is asked at once.
+    pub is_forbidden: bool,
 }
 
 impl Failure {
-    /// A failure without `Retry-After`, and of no quota.
+    /// A failure without `Retry-After`, of no quota, and not forbidden.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, is_quota: false }
+        Self {
+            kind,
+            message: message.into(),
+            retry_after: None,
+            is_quota: false,
+            is_forbidden: false,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::refusals::Forbidden;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
@@ -32,8 +33,12 @@ const MOST_FAILED_ATTEMPTS: u32 = 2;
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, mut failure: Failure) {
         let Stream { file, origin, began, .. } = stream;
-        if failure.kind == ErrorKind::Auth && self.is_one_too_many(origin, file) {
-            failure.kind = ErrorKind::Overloaded;
+        if failure.kind == ErrorKind::Auth {
+            match self.weigh_forbidden(origin, file, failure.is_forbidden) {
+                Forbidden::TooMany => failure.kind = ErrorKind::Overloaded,
+                Forbidden::Doubt => return self.ask_again(now, &stream, failure),
+                Forbidden::File => {}
+            }
         }
         match failure.kind {
             ErrorKind::Descriptors => self.on_too_many_open(now, began, file, failure),
@@ -52,14 +57,39 @@ impl Engine {
         }
     }
 
-    /// Whether other streams bring `file` at present: who refuses one more has enough of them, and means so by what
-    /// it refuses others with, until there are none.
-    fn is_one_too_many(&mut self, origin: OriginId, file: FileId) -> bool {
+    /// Whether a file is forbidden, or was asked for beside too many others. Who refuses one more stream of what others
+    /// bring at present has enough of them.
+    fn weigh_forbidden(&mut self, origin: OriginId, file: FileId, is_403: bool) -> Forbidden {
         let serves = |id| self.streams.get(&id).is_some_and(|stream| stream.has_head);
-        let is_served = self.files[file.index()].ranges.stream_ids().any(serves);
+        let entry = &self.files[file.index()];
+        let (doubts, is_served) = (entry.doubts, entry.ranges.stream_ids().any(serves));
+        let may_ask_again = is_403 && self.config.retry.attempts > 1;
         let state = self.origin(origin);
-        state.forbids_many |= is_served;
-        is_served || state.forbids_many && state.streams > 0
+        if is_served {
+            state.forbidding.on_given();
+            return Forbidden::TooMany;
+        }
+        if !may_ask_again || state.opened <= 1 {
+            return Forbidden::File;
+        }
+        let were_files = state.forbidding.are_files();
+        let told = state.forbidding.on_forbidden(doubts, state.streams == 0);
+        if !were_files && state.forbidding.are_files() {
+            state.budget.forgive();
+            self.redecide = true;
+        }
+        told
+    }
+
+    /// Some are answered like this that are one too many: it is asked for again, with fewer beside it if many are.
+    fn ask_again(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
+        let refused = Failure { kind: ErrorKind::Overloaded, ..failure };
+        self.note_overload(now, stream, &refused);
+        let entry = &mut self.files[stream.file.index()];
+        entry.doubts += 1;
+        let pause = self.config.retry.delay(entry.doubts, &mut self.jitter);
+        self.totals.retries += 1;
+        self.hold(now + pause, stream.file);
     }
 
     fn retry_or_fail(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {

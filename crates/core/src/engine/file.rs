@@ -93,6 +93,8 @@ pub(super) struct Transfer {
     /// Failed attempts since one that brought something. Streams that go on meanwhile do not count:
     /// the server may bear them and no others.
     pub(super) setbacks: u32,
+    /// Times that it was forbidden (403) without telling whether it is.
+    pub(super) doubts: u32,
     /// Times that the server's file turned out to be another one.
     pub(super) restarts: u32,
     /// Times that its bytes were other ones than those that were promised.
@@ -161,6 +163,7 @@ impl Transfer {
             attempt: 0,
             failures: 0,
             setbacks: 0,
+            doubts: 0,
             restarts: 0,
             damaged: 0,
             hastened: 0,

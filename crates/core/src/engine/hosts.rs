@@ -82,7 +82,7 @@ impl Engine {
         tells
     }
 
-    fn note_overload(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) {
+    pub(super) fn note_overload(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) {
         let retry = self.config.retry;
         let asked_for = failure.retry_after.filter(|pause| *pause <= retry.longest_retry_after);
         let state = &mut self.origins[stream.origin.0 as usize];

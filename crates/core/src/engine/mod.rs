@@ -411,7 +411,8 @@ impl Engine {
         let guessed = entry.size_is_guessed() && !self.sizes.knows(entry.group);
         let group = Some(entry.group).filter(|_| guessed);
         let origin = &self.origins[entry.origin.0 as usize];
-        let again = entry.attempt > 0 && origin.first_requests.are_suspect();
+        // Asking for one of them again tells what a refusal was for.
+        let again = entry.attempt > 0 && origin.first_requests.are_suspect() || entry.doubts > 0;
         self.waiting.push((class, entry.origin), file, entry.outstanding(), group, again);
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::crowding::Crowding;
 use pelton_algos::limits::OriginBudget;
-use pelton_algos::refusals::FirstRequests;
+use pelton_algos::refusals::{FirstRequests, Forbidding};
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 
@@ -48,8 +48,7 @@ pub(super) struct OriginState {
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
     pub(super) contact: Contact,
-    /// It has refused (403) a further stream of a file while others brought that.
-    pub(super) forbids_many: bool,
+    pub(super) forbidding: Forbidding,
     /// It has refused requests as too many: it is asked for as few as can be.
     pub(super) has_had_enough: bool,
     /// Failures to connect since the origin last answered.
@@ -95,7 +94,7 @@ impl OriginState {
             gives_ranges: true,
             refused_parts: 0,
             contact: Contact::None,
-            forbids_many: false,
+            forbidding: Forbidding::default(),
             has_had_enough: false,
             connect_failures: 0,
             failing_since: None,

@@ -69,7 +69,12 @@ impl Engine {
         if answered_by != old_origin {
             self.move_stream(stream, old_origin, answered_by);
         }
-        self.origin(answered_by).first_requests.on_answer(failed_before);
+        let was_forbidden = self.files[file.index()].doubts > 0;
+        let state = self.origin(answered_by);
+        state.first_requests.on_answer(failed_before);
+        if was_forbidden {
+            state.forbidding.on_given();
+        }
         self.note_answer(now, answered_by, head.protocol);
         let at_least = self.link.estimate().rtt;
         self.note_response(now, Response { took: head.response_time, at_least });

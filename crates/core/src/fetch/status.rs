@@ -20,18 +20,22 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         ErrorKind::Auth if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
             "; give the proxy's user name and password in its URL"
         }
-        ErrorKind::Auth if status == StatusCode::FORBIDDEN => {
-            "; if it takes credentials, give them with --user, --netrc or --cookie-file; if it limits how \
-             much is asked for, try again later with --polite"
-        }
+        // Its source says it.
+        ErrorKind::Auth if status == StatusCode::FORBIDDEN => "",
         ErrorKind::Auth => "; give credentials with --user, --netrc or --cookie-file",
         ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
         ErrorKind::ServerError => "; the failure is the server's: try again later",
+        _ if status == StatusCode::BAD_REQUEST && url.scheme() == "http" => {
+            "; if the server speaks TLS there, ask for https://, else check the URL and the headers"
+        }
         _ => "; this is no answer that holds a file: check the URL and the headers",
     };
     let reason = status.canonical_reason().unwrap_or("");
     let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());
     let error = Error::new(kind, message);
+    if kind == ErrorKind::Auth && status == StatusCode::FORBIDDEN {
+        return error.with_source(Forbidden);
+    }
     match pause.filter(|_| kind == ErrorKind::Overloaded) {
         Some(pause) => error.with_source(RetryAfter(pause)),
         None => error,
@@ -50,6 +54,14 @@ pub(super) fn may_be_about_the_range(status: StatusCode) -> bool {
 #[derive(Debug, thiserror::Error)]
 #[error("the server asks to wait {}", length(*.0))]
 struct RetryAfter(Duration);
+
+/// Marks an error that is a 403, which tells little.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "if it takes credentials, give them with --user, --netrc or --cookie-file; if it limits how much is asked \
+     for, try again later with --polite"
+)]
+struct Forbidden;
 
 /// A year and more is no number that tells anybody anything.
 fn length(pause: Duration) -> String {
@@ -74,7 +86,8 @@ impl From<Error> for Failure {
         let is_quota = source
             .and_then(|source| source.downcast_ref::<io::Error>())
             .is_some_and(|cause| cause.kind() == io::ErrorKind::QuotaExceeded);
-        Self { kind: error.kind(), message: error.message(), retry_after, is_quota }
+        let is_forbidden = source.is_some_and(<dyn std::error::Error>::is::<Forbidden>);
+        Self { kind: error.kind(), message: error.message(), retry_after, is_quota, is_forbidden }
     }
 }
 
@@ -90,6 +103,7 @@ mod tests {
             advice(StatusCode::PROXY_AUTHENTICATION_REQUIRED).contains("the proxy's user name")
         );
         assert!(advice(StatusCode::UNAUTHORIZED).contains("--user"));
+        assert!(advice(StatusCode::BAD_REQUEST).contains("https://"), "to a port of TLS");
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub(super) struct Host {
     pub(super) always_sends_bodies: bool,
     /// Paths that are always answered with 500.
     pub(super) broken: BTreeSet<String>,
+    /// Paths that are always answered with 403.
+    pub(super) forbidden: BTreeSet<String>,
     /// Paths for which the connection is reset instead of an answer.
     pub(super) reset: BTreeSet<String>,
     /// What it is promised of each stream over HTTP/2, beyond what has come.
@@ -108,6 +110,7 @@ impl Default for Host {
             ignores_ranges: false,
             always_sends_bodies: false,
             broken: BTreeSet::new(),
+            forbidden: BTreeSet::new(),
             reset: BTreeSet::new(),
             promised: 0,
             in_order: None,

@@ -164,6 +164,43 @@ fn who_forbids_further_streams_is_asked_for_fewer_files_too() {
 }
 
 #[test]
+fn short_files_that_were_forbidden_beside_too_many_others_come_later() {
+    for allows in [1, 4] {
+        let host = Host { allows, mbps: 40.0, ..Host::default().files(100, |_| 100_000) };
+        for policy in policies() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", host.clone());
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            let forbidden = world.fetches.len() - 100;
+            assert!(world.seconds() < 15.0, "{name}, {allows} at once: {}", world.seconds());
+            assert!(forbidden < 100, "{name}, {allows} at once: {forbidden} in vain");
+        }
+    }
+}
+
+#[test]
+fn files_that_are_forbidden_fail_soon_and_hold_nothing_up() {
+    for each in [1, 3, 10] {
+        let host = Host { mbps: 40.0, ..Host::default().files(100, |_| 100_000) };
+        let forbidden = (0..100).step_by(each).map(|file| format!("/{file}")).collect();
+        let host = Host { forbidden, ..host };
+        for policy in policies() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", host.clone());
+            world.get_all();
+            world.run();
+            let failed = world.local.iter().filter(|it| it.ending != Some(Ending::Complete));
+            assert_eq!(failed.count(), host.forbidden.len());
+            assert_eq!(world.failure(0).kind, ErrorKind::Auth);
+            assert!(world.seconds() < 5.0, "{name}, each {each}: {}", world.seconds());
+            assert!(world.fetches.len() <= 200, "{name}, each {each}: {}", world.fetches.len());
+        }
+    }
+}
+
+#[test]
 fn a_file_that_fails_is_asked_for_by_one_stream_until_it_comes() {
     let mut world = World::new(fixed(1, 16)).host("one", Host::default().files(1, |_| 20_000_000));
     world.get_all();

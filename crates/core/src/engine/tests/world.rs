@@ -539,7 +539,8 @@ impl World {
 
     fn fail(&mut self, stream: StreamId, kind: ErrorKind, retry_after: Option<Duration>) {
         let message = format!("{}: {kind:?}", self.live[&stream].fetch.url);
-        let failure = Failure { retry_after, ..Failure::new(kind, message) };
+        let is_forbidden = kind == ErrorKind::Auth;
+        let failure = Failure { retry_after, is_forbidden, ..Failure::new(kind, message) };
         self.send(Event::Ended { stream, result: Outcome::Failed(failure) });
     }
 
@@ -591,6 +592,9 @@ impl World {
         }
         if host.broken.contains(path) || host.fails_ranges && live.fetch.range.is_some() {
             return Verdict::Failed(ErrorKind::ServerError, None);
+        }
+        if host.forbidden.contains(path) {
+            return Verdict::Failed(ErrorKind::Auth, None);
         }
         let is_range = live.fetch.range.is_some() || live.fetch.parts.is_some();
         if host.resets_ranges && is_range {
