@@ -19,6 +19,9 @@ pub fn thinks_after(rtt: Duration) -> Duration {
     rtt.saturating_mul(THINKS).max(LONG_THOUGHT)
 }
 
+/// Answers that take so many round trips longer than a server thinks have waited in a deep queue.
+const DEEP: u32 = 6;
+
 /// Times from a request to the beginning of what was asked for: a head alone may come before its server has thought.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Answers {
@@ -51,6 +54,12 @@ impl Answers {
         self.least
     }
 
+    /// Whether they wait in a queue that holds many times what a path of `rtt` does. The shortest one had the path for itself.
+    pub fn wait_in_deep_queue(&self, rtt: Duration) -> bool {
+        let thought = self.least.saturating_sub(rtt);
+        self.mean.saturating_sub(thought) >= rtt * DEEP
+    }
+
     /// Whether the server takes much longer than a path of `rtt`.
     pub fn are_thought_about(&self, rtt: Duration) -> bool {
         self.least > (rtt * THINKS).max(PROCESS_TURN)
@@ -75,6 +84,16 @@ mod tests {
         assert_eq!(answers.mean(), ms(100));
         answers.add(ms(300));
         assert_eq!((answers.mean(), answers.count()), (ms(120), 11));
+    }
+
+    #[test]
+    fn a_server_that_thinks_is_no_deep_queue() {
+        let mut answers = Answers::default();
+        answers.add(ms(100));
+        (0..20).for_each(|_| answers.add(ms(120)));
+        assert!(!answers.wait_in_deep_queue(ms(10)));
+        (0..20).for_each(|_| answers.add(ms(200)));
+        assert!(answers.wait_in_deep_queue(ms(10)) && !answers.wait_in_deep_queue(ms(40)));
     }
 
     #[test]

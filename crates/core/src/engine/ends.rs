@@ -81,8 +81,9 @@ impl Engine {
     fn patience(&self) -> Patience {
         let rtt = self.link.estimate().rtt;
         let patience = Patience::new(rtt, self.answers.mean());
-        // Where files wait others come.
-        if self.is_drained { patience.among(self.streams.len(), rtt) } else { patience }
+        // Where files wait others come, and as long as the path is full there is a queue.
+        let is_last = self.is_drained && !self.link.keeps_pace(self.goodput);
+        if is_last { patience.among(self.streams.len(), rtt) } else { patience }
     }
 
     /// How many times longer than usual the streams of `file` may be silent.

@@ -14,6 +14,9 @@ const STREAMS_PER_CONNECTION: u32 = 100;
 /// is there.
 const PROBES: u32 = 4;
 
+/// So many streams fill the path in front of which they fill a deep queue.
+const ENOUGH_FOR_QUEUE: usize = 2;
+
 /// Lanes of one cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lanes {
@@ -122,7 +125,19 @@ impl Engine {
         let connections = state.budget.allowed(now).min(room);
         let files = state.files_in_transfer().saturating_sub(state.idle);
         let further = state.streams.saturating_sub(files);
-        self.room(now, origin) > 0 && (state.streams < connections || further < connections / 2)
+        self.room(now, origin) > 0
+            && !self.has_deep_queue()
+            && (state.streams < connections || further < connections / 2)
+    }
+
+    /// Whether there are enough streams for a path with a queue that holds many times as much: the window that each has
+    /// grown there fills most of the path, and what is taken from it was asked for already.
+    fn has_deep_queue(&self) -> bool {
+        self.policy.allows_growth()
+            && self.streams.len() >= ENOUGH_FOR_QUEUE
+            && !self.shares_connections()
+            && self.link.keeps_pace(self.goodput)
+            && self.answers.wait_in_deep_queue(self.link.estimate().rtt)
     }
 
     fn answered_streams(&self, origin: OriginId) -> u32 {
