@@ -72,9 +72,11 @@ impl FirstRequests {
     }
 }
 
-/// A file that was forbidden so often before is asked for no more where no other request is under way, or beside others.
+/// A file that was forbidden so often before is asked for no more where no other request is under way, or beside
+/// others. Where it was one too many before, it may be again.
 const MOST_DOUBTS_ALONE: u32 = 2;
-const MOST_DOUBTS: u32 = 5;
+const MOST_DOUBTS: u32 = 3;
+const DOUBTS_FOR_MANY: u32 = 5;
 
 /// So many files that were asked for no more, and none that was had later, tell that 403 is about files.
 const TELLING_FORBIDDEN: u32 = 2;
@@ -108,15 +110,24 @@ impl Forbidding {
     /// connections may be too many as well.
     pub fn on_forbidden(&mut self, doubts: u32, alone: bool) -> Forbidden {
         let most = if alone { MOST_DOUBTS_ALONE } else { MOST_DOUBTS };
-        let is_doubtful = doubts < most;
-        if self.forbids_many && (!alone || is_doubtful) {
-            return Forbidden::TooMany;
+        if self.forbids_many {
+            return if doubts < most + DOUBTS_FOR_MANY {
+                Forbidden::TooMany
+            } else {
+                Forbidden::File
+            };
         }
         if self.are_files() {
             return Forbidden::File;
         }
+        let is_doubtful = doubts < most;
         self.forbidden += u32::from(!is_doubtful);
         if is_doubtful { Forbidden::Doubt } else { Forbidden::File }
+    }
+
+    /// Whether asking again tells what it is for.
+    pub const fn is_doubtful(self) -> bool {
+        !self.forbids_many && !self.are_files()
     }
 
     /// Whether it tells of files, as far as is known.
@@ -256,11 +267,12 @@ mod tests {
         assert_eq!(forbidding.on_forbidden(0, false), Forbidden::Doubt);
         assert_eq!(forbidding.on_forbidden(1, true), Forbidden::Doubt);
         assert_eq!(forbidding.on_forbidden(2, false), Forbidden::Doubt, "beside others");
-        assert_eq!(forbidding.on_forbidden(5, false), Forbidden::File, "asked for often enough");
+        assert_eq!(forbidding.on_forbidden(3, false), Forbidden::File, "asked for often enough");
         let mut given = forbidding;
         given.on_given();
         assert_eq!(given.on_forbidden(5, false), Forbidden::TooMany);
-        assert_eq!(given.on_forbidden(5, true), Forbidden::File);
+        assert_eq!(given.on_forbidden(8, false), Forbidden::File, "so often is no bad luck");
+        assert_eq!(given.on_forbidden(7, true), Forbidden::File);
         assert_eq!(forbidding.on_forbidden(0, true), Forbidden::Doubt);
         assert_eq!(forbidding.on_forbidden(2, true), Forbidden::File);
         assert_eq!(forbidding.on_forbidden(0, false), Forbidden::File, "so it is with all of them");

@@ -34,6 +34,7 @@ const CONTRADICTORY: f64 = 1.5;
 
 /// Where so many in a row are refused, what was answered before came in one burst: its pace says nothing.
 const BURST: u32 = 3;
+const MOST_BURSTS: u32 = 2;
 
 /// So many refusals in a row are no limit: nothing is answered at all.
 const DOWN: u32 = 6;
@@ -74,6 +75,7 @@ struct Pace {
     changed: Timestamp,
     refused_in_a_row: u32,
     contradictions: u32,
+    bursts: u32,
 }
 
 impl RequestRate {
@@ -146,6 +148,7 @@ impl RequestRate {
             changed: now,
             refused_in_a_row: 0,
             contradictions: 0,
+            bursts: 0,
         });
         true
     }
@@ -165,8 +168,9 @@ impl Pace {
     fn on_refusal(&mut self, now: Timestamp, asked_for: Option<Duration>, answered: f64) {
         self.refused_in_a_row += 1;
         self.changed = now;
-        if self.refused_in_a_row >= BURST {
+        if self.refused_in_a_row >= BURST && self.bursts < MOST_BURSTS {
             (self.answered, self.contradictions) = (self.answered.max(answered), 0);
+            self.bursts += u32::from(self.refused_in_a_row == BURST);
         } else {
             self.contradictions += u32::from(self.interval > self.answered * CONTRADICTORY);
         }
@@ -243,11 +247,11 @@ mod tests {
                     refused += 1;
                     match rate.on_refusal(at(now), at(began), true, asked_for) {
                         Verdict::Pace { until, .. } => {
-                            now = until.saturating_since(Timestamp::START).as_secs_f64()
+                            now = until.saturating_since(Timestamp::START).as_secs_f64();
                         }
                         Verdict::Chance => is_chance = true,
                         Verdict::Unknown => {
-                            now += asked_for.map_or(0.1, |pause| pause.as_secs_f64())
+                            now += asked_for.map_or(0.1, |pause| pause.as_secs_f64());
                         }
                     }
                 }
@@ -308,6 +312,16 @@ mod tests {
             };
             let (.., is_chance) = run(100, 0.01, answers);
             assert!(is_chance, "each {each}");
+        }
+    }
+
+    #[test]
+    fn what_is_mostly_refused_at_any_pace_is_chance() {
+        for seed in 0..20 {
+            let mut jitter = crate::limits::Jitter::new(seed);
+            let answers = |_| if jitter.fraction() < 0.6 { Err(None) } else { Ok(()) };
+            let (took, refused, is_chance) = run(60, 0.01, answers);
+            assert!(is_chance || took < 30.0, "{seed}: {took}, {refused}");
         }
     }
 

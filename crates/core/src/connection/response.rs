@@ -103,6 +103,11 @@ impl GetResponse {
         }
     }
 
+    /// Whether the request before this one was refused over the same connection, too.
+    pub(crate) fn is_refused_again(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.refusals() > 1)
+    }
+
     /// Reads a body that nobody wants, if that is soon done.
     pub(crate) async fn drain(&mut self) {
         let mut left = DRAINED;

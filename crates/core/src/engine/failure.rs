@@ -35,7 +35,10 @@ impl Engine {
         let Stream { file, origin, began, .. } = stream;
         if failure.kind == ErrorKind::Auth {
             match self.weigh_forbidden(origin, file, failure.is_forbidden) {
-                Forbidden::TooMany => failure.kind = ErrorKind::Overloaded,
+                Forbidden::TooMany => {
+                    failure.kind = ErrorKind::Overloaded;
+                    self.files[file.index()].doubts += u32::from(failure.is_forbidden);
+                }
                 Forbidden::Doubt => return self.ask_again(now, &stream, failure),
                 Forbidden::File => {}
             }

@@ -412,7 +412,8 @@ impl Engine {
         let group = Some(entry.group).filter(|_| guessed);
         let origin = &self.origins[entry.origin.0 as usize];
         // Asking for one of them again tells what a refusal was for.
-        let again = entry.attempt > 0 && origin.first_requests.are_suspect() || entry.doubts > 0;
+        let again = entry.attempt > 0 && origin.first_requests.are_suspect()
+            || entry.doubts > 0 && origin.forbidding.is_doubtful();
         self.waiting.push((class, entry.origin), file, entry.outstanding(), group, again);
     }
 

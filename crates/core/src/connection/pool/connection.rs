@@ -34,6 +34,8 @@ pub(super) struct Connection {
     pub(super) is_warm: Cell<bool>,
     /// It has brought an answer that is none of an overloaded server.
     pub(super) has_answered: Cell<bool>,
+    /// Requests in a row that were refused over it: some servers limit how many each connection may make.
+    pub(super) refusals: Cell<u32>,
     /// How many requests it was given so far.
     pub(super) served: Cell<u64>,
     /// Whether it is one more than the limit allows: it takes no request and closes when it is free.
@@ -66,6 +68,7 @@ impl Connection {
             awaited: Cell::default(),
             is_warm: Cell::default(),
             has_answered: Cell::default(),
+            refusals: Cell::default(),
             served: Cell::default(),
             retiring: Cell::default(),
             is_slow: Cell::default(),
@@ -124,6 +127,17 @@ pub(in crate::connection) struct Lease {
 }
 
 impl Lease {
+    /// Its request was refused, or answered otherwise.
+    pub(in crate::connection) fn note_refusal(&self, is_refused: bool) {
+        let before = self.connection.refusals.get();
+        self.connection.refusals.set(if is_refused { before + 1 } else { 0 });
+    }
+
+    /// Requests in a row that were refused over its connection, this one included.
+    pub(in crate::connection) fn refusals(&self) -> u32 {
+        self.connection.refusals.get()
+    }
+
     /// For an answer that is expected to have `bytes`; `None` for the head behind another.
     pub(super) fn new(
         connection: Rc<Connection>,

@@ -62,7 +62,7 @@ fn where_each_file_is_refused_a_few_times_each_waits_for_itself() {
     {
         let unready = host.files.keys().map(|name| (name.clone(), times)).collect();
         let retry_after = retry_after.map(Duration::from_secs);
-        let host = Host { unready, retry_after, ..host.clone() };
+        let host = Host { retry_after, unready, ..host.clone() };
         for policy in policies().into_iter().chain([fixed(8, 1)]) {
             let name = policy.name().to_owned();
             let mut world = World::new(policy).host("one", host.clone());
