@@ -99,7 +99,8 @@ impl Engine {
         let Stream { file, origin, attempt, has_head, .. } = *stream;
         let retry = self.config.retry;
         let budget = &self.origin(origin).budget;
-        let is_paced = failure.kind == ErrorKind::Overloaded && budget.has_pace();
+        let is_refused = failure.kind == ErrorKind::Overloaded && retry.attempts > 1;
+        let is_paced = is_refused && budget.has_pace();
         let by_chance = budget.refuses_by_chance();
         // A host that can't be reached, or was asked too soon, says nothing about the file.
         let blameless = is_paced

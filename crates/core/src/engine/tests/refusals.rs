@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use pelton_algos::limits::RetryConfig;
+
+use super::super::*;
 use super::complete::{fixed, policies};
 use super::host::{Ending, Host, Remote};
 use super::world::World;
@@ -95,6 +98,18 @@ fn who_answers_so_many_requests_a_second_is_asked_at_that_pace() {
             assert!(refused < 80, "{name}, {millis} ms, {retry_after:?}: {refused} for nothing");
         }
     }
+}
+
+#[test]
+fn who_wants_one_attempt_gets_one_where_requests_are_limited() {
+    let answers_each = Duration::from_millis(100);
+    let host = Host { answers_each, rtt: Duration::from_millis(5), ..Host::default() };
+    let retry = RetryConfig { attempts: 1, ..RetryConfig::default() };
+    let config = EngineConfig { retry, ..EngineConfig::default() };
+    let mut world = World::with(config, fixed(2, 1)).host("one", host.files(100, |_| 30_000));
+    world.get_all();
+    world.run();
+    assert_eq!(world.fetches.len(), 100);
 }
 
 #[test]
