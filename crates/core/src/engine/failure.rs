@@ -35,10 +35,7 @@ impl Engine {
         let Stream { file, origin, began, .. } = stream;
         if failure.kind == ErrorKind::Auth {
             match self.weigh_forbidden(origin, file, failure.is_forbidden) {
-                Forbidden::TooMany => {
-                    failure.kind = ErrorKind::Overloaded;
-                    self.files[file.index()].doubts += u32::from(failure.is_forbidden);
-                }
+                Forbidden::TooMany => failure.kind = ErrorKind::Overloaded,
                 Forbidden::Doubt => return self.ask_again(now, &stream, failure),
                 Forbidden::File => {}
             }
@@ -81,6 +78,7 @@ impl Engine {
             state.budget.forgive();
             self.redecide = true;
         }
+        self.files[file.index()].doubts += 1;
         told
     }
 
@@ -88,9 +86,8 @@ impl Engine {
     fn ask_again(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
         let refused = Failure { kind: ErrorKind::Overloaded, ..failure };
         self.note_overload(now, stream, &refused);
-        let entry = &mut self.files[stream.file.index()];
-        entry.doubts += 1;
-        let pause = self.config.retry.delay(entry.doubts, &mut self.jitter);
+        let doubts = self.files[stream.file.index()].doubts;
+        let pause = self.config.retry.delay(doubts, &mut self.jitter);
         self.totals.retries += 1;
         self.hold(now + pause, stream.file);
     }

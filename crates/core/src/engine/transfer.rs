@@ -69,7 +69,7 @@ impl Engine {
         if answered_by != old_origin {
             self.move_stream(stream, old_origin, answered_by);
         }
-        let was_forbidden = self.files[file.index()].doubts > 0;
+        let was_forbidden = std::mem::take(&mut self.files[file.index()].doubts) > 0;
         let state = self.origin(answered_by);
         state.first_requests.on_answer(failed_before);
         if was_forbidden {
