@@ -19,6 +19,12 @@ pub(super) const fn patiently(attempts: u32) -> u32 {
     if attempts == 1 { 1 } else { attempts.saturating_mul(OVERLOAD_PATIENCE) }
 }
 
+/// A host that has answered so many requests since it refused a file first is not overloaded: the file is asked for
+/// so many times as often as where a host fails, after pauses that grow up to that of so many failures.
+const OTHERS_ANSWERED: u64 = 8;
+const FILE_PATIENCE: u32 = 2;
+const MOST_BESIDE_OTHERS: u32 = 6;
+
 /// What comes once more if need be: a few first parts, or what came within this time.
 pub(super) const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
@@ -99,6 +105,7 @@ impl Engine {
         let is_refused = failure.kind == ErrorKind::Overloaded && retry.attempts > 1;
         let is_paced = is_refused && budget.has_pace();
         let by_chance = budget.refuses_by_chance();
+        let answered = self.origin(origin).answered;
         // A host that can't be reached, or was asked too soon, says nothing about the file.
         let blameless = is_paced
             || stream.is_unreachable(failure.kind) && failure.kind != ErrorKind::Timeout
@@ -106,6 +113,9 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         // Streams that were in flight together fail together: that is one failed attempt.
         if attempt == entry.attempt && !blameless {
+            if entry.failures == 0 {
+                entry.answered_before = answered;
+            }
             entry.attempt += 1;
             entry.failures += 1;
             entry.setbacks += 1;
@@ -115,11 +125,16 @@ impl Engine {
             self.leave_ranges(file, failure.message);
             return;
         }
+        let entry = &self.files[file.index()];
+        let others_answered = answered.saturating_sub(entry.answered_before) >= OTHERS_ANSWERED;
         let patience = match failure.kind {
-            ErrorKind::Overloaded if !may_be_had_whole => patiently(retry.attempts),
+            ErrorKind::Overloaded if may_be_had_whole || retry.attempts == 1 => retry.attempts,
+            ErrorKind::Overloaded if others_answered && !by_chance => {
+                retry.attempts.saturating_mul(FILE_PATIENCE)
+            }
+            ErrorKind::Overloaded => patiently(retry.attempts),
             _ => retry.attempts,
         };
-        let entry = &self.files[file.index()];
         let asks_too_much =
             failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
         if !failure.kind.is_retryable() || entry.failures >= patience || asks_too_much {
@@ -139,6 +154,9 @@ impl Engine {
         let another = entry.not_before.is_none();
         let setbacks = match failure.kind {
             ErrorKind::Overloaded if by_chance => entry.setbacks.clamp(1, MOST_BY_CHANCE),
+            ErrorKind::Overloaded if others_answered => {
+                entry.setbacks.clamp(1, MOST_BESIDE_OTHERS)
+            }
             _ => entry.setbacks.max(1),
         };
         // Who has brought much until its connection broke may go on at once.

@@ -90,6 +90,8 @@ pub(super) struct Transfer {
     pub(super) attempt: u64,
     /// Failed attempts in a row without progress.
     pub(super) failures: u32,
+    /// What its origin had answered when the first of them failed.
+    pub(super) answered_before: u64,
     /// Failed attempts since one that brought something. Streams that go on meanwhile do not count:
     /// the server may bear them and no others.
     pub(super) setbacks: u32,
@@ -162,6 +164,7 @@ impl Transfer {
             opened: None,
             attempt: 0,
             failures: 0,
+            answered_before: 0,
             setbacks: 0,
             doubts: 0,
             restarts: 0,

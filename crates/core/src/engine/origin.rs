@@ -48,6 +48,8 @@ pub(super) struct OriginState {
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
     pub(super) contact: Contact,
+    /// Requests that it has answered as it should.
+    pub(super) answered: u64,
     pub(super) forbidding: Forbidding,
     /// It has refused requests as too many: it is asked for as few as can be.
     pub(super) has_had_enough: bool,
@@ -94,6 +96,7 @@ impl OriginState {
             gives_ranges: true,
             refused_parts: 0,
             contact: Contact::None,
+            answered: 0,
             forbidding: Forbidding::default(),
             has_had_enough: false,
             connect_failures: 0,

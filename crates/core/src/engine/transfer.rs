@@ -185,6 +185,7 @@ impl Engine {
         let multiplexes = protocol == Protocol::Http2;
         let news = !state.has_answered() || state.multiplexes != multiplexes;
         state.multiplexes = multiplexes;
+        state.answered += 1;
         state.budget.on_answer();
         self.redecide |= news;
         self.note_success(now, origin);

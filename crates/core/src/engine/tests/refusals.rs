@@ -80,6 +80,26 @@ fn where_each_file_is_refused_a_few_times_each_waits_for_itself() {
 }
 
 #[test]
+fn a_few_files_that_are_refused_for_ever_end_soon_where_others_come() {
+    let host = Host::default().files(100, |_| 300_000);
+    let unready = [3, 40, 41].map(|file| (format!("/{file}"), u32::MAX));
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        let host = Host { unready: unready.clone().into(), ..host.clone() };
+        let mut world = World::new(policy).host("one", host);
+        world.get_all();
+        world.run();
+        let endings = world.local.iter().map(|file| file.ending.as_ref());
+        let given_up = endings.filter(|ending| matches!(ending, Some(Ending::GivenUp(_))));
+        assert_eq!(given_up.count(), 3, "{name}");
+        let failure = world.failure(40);
+        assert_eq!(failure.kind, ErrorKind::Overloaded);
+        assert!(failure.message.ends_with("(after 10 attempts)"), "{}", failure.message);
+        assert!((20.0..45.0).contains(&world.seconds()), "{name}: {}", world.seconds());
+    }
+}
+
+#[test]
 fn who_answers_so_many_requests_a_second_is_asked_at_that_pace() {
     for (millis, retry_after, most) in [(100, None, 1.5), (20, None, 2.0), (100, Some(1), 2.7)] {
         let answers_each = Duration::from_millis(millis);
