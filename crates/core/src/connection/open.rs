@@ -97,6 +97,21 @@ impl Sender {
         }
     }
 
+    /// A request will be sent, or [`ends`](Self::end_wait) the wait for it: where requests follow each other, those of
+    /// one moment go out in one piece.
+    pub(super) fn begin_wait(&self) {
+        if let Self::Http1(connection) = self {
+            connection.begin_wait();
+        }
+    }
+
+    /// The request that was waited for is there, or will not come.
+    pub(super) fn end_wait(&self) {
+        if let Self::Http1(connection) = self {
+            connection.end_wait();
+        }
+    }
+
     pub(super) fn send(&self, request: Request<()>) -> LocalBoxFuture<'static, Sent> {
         match self {
             Self::Http1(connection) => {

@@ -305,7 +305,7 @@ impl OriginSet {
     }
 
     fn lease(self: &Rc<Self>, connection: Rc<Connection>, bytes: Option<u64>) -> Lease {
-        Lease::new(connection, Rc::downgrade(self), bytes)
+        Lease::new(connection, Rc::downgrade(self), bytes).awaited()
     }
 
     fn spawn_open(self: &Rc<Self>, room: Room) {

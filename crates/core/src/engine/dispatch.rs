@@ -12,6 +12,7 @@ use pelton_algos::time::Timestamp;
 use super::event::{Action, Fetch, FileId};
 use super::file::{Entry, OpenedAs, State};
 use super::lanes::Lanes;
+use super::origin::Contact;
 use super::watch::Recent;
 use super::{Engine, OriginState, Stream};
 
@@ -261,6 +262,15 @@ impl Engine {
             && entry.ranges.stream_ids().any(|id| self.streams.get(&id).is_some_and(is_new))
     }
 
+    /// Whether the request for `entry` shows whether its origin answers in order, where it has more files than there
+    /// may be connections: the first one does, and none for a part can. Sooner known is a round trip less.
+    fn shows_order(&self, entry: &Entry) -> bool {
+        let state = &self.origins[entry.origin.0 as usize];
+        let is_first = state.contact == Contact::None && state.streams == 0;
+        let connections = state.budget.capacity().min(self.config.limits.max_connections);
+        is_first && self.policy.allows_growth() && self.files_of(entry.origin.0 as usize) > connections
+    }
+
     fn launch(
         &mut self,
         now: Timestamp,
@@ -286,7 +296,7 @@ impl Engine {
         let rate = || self.splits().of_each();
         let is_long = || parts::suit(expected, rate(), self.answers.mean());
         let begins = || may_begin && may_be_split && state.may_give_parts() && is_long();
-        let bears_parts = !state.multiplexes && !state.has_had_enough;
+        let bears_parts = !state.multiplexes && !state.has_had_enough && !self.shows_order(entry);
         let in_parts = bears_parts && (!whole || begins());
         let (path, answer) = (self.link.estimate(), self.answers.mean());
         let thought = self.answers.least().saturating_sub(path.rtt);

@@ -8,6 +8,7 @@ use pelton_algos::losses::LossWatch;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
+use super::pool::Piece;
 use super::tcp::{Receiver, Sender};
 
 /// Bytes of a DATA frame: what nginx puts into one (`http2_chunk_size`).
@@ -72,6 +73,7 @@ pub(super) struct Connection {
     /// Requests without a whole response.
     pub(super) outstanding: u32,
     pub(super) served: u64,
+    pub(super) piece: Piece,
     /// One more than the limit allows: it takes no request and closes when it is free.
     pub(super) retiring: bool,
     /// Something will come over it that nobody wants (HTTP/1.1): it closes when it is free.
@@ -117,6 +119,7 @@ impl Connection {
             delivered: 0,
             outstanding: 0,
             served: 0,
+            piece: Piece::default(),
             retiring: false,
             spoilt: false,
             in_turn: VecDeque::new(),

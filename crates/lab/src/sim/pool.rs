@@ -3,9 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
+use pelton_algos::connections::{LONGEST_AHEAD, bears_another};
 use pelton_algos::ranges::StreamId;
+use pelton_algos::time::Timestamp;
+use pelton_algos::units::Bytes;
 use pelton_core::connection::Protocol;
-use pelton_core::engine::Event;
+use pelton_core::engine::{Event, Fetch};
 
 use super::connection::{Connection, Phase};
 use super::world::World;
@@ -26,6 +29,43 @@ pub(super) struct Pool {
     pub(super) open: Vec<ConnectionIndex>,
     pub(super) opening: u32,
     pub(super) waiters: VecDeque<StreamId>,
+}
+
+/// What pelton-core's pool looks at in a request.
+#[derive(Debug, Clone, Copy)]
+struct Ask {
+    bytes: u64,
+    /// It may be sent with others in one piece.
+    may_follow: bool,
+}
+
+impl Ask {
+    fn of(fetch: &Fetch) -> Self {
+        let is_long = fetch.expected.is_some_and(|bytes| bytes > LONGEST_AHEAD.0);
+        let bytes = fetch.expected.unwrap_or(LONGEST_AHEAD.0).min(LONGEST_AHEAD.0);
+        let is_of_whole = fetch.range.is_none() && fetch.parts.is_none();
+        Self { bytes, may_follow: is_of_whole && !is_long }
+    }
+}
+
+/// Requests that are sent in one piece over a connection (HTTP/1.1). None follows while they are answered.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    sent: Timestamp,
+    bytes: u64,
+    may_be_followed: bool,
+}
+
+impl Piece {
+    fn takes_more(&self, now: Timestamp) -> bool {
+        self.may_be_followed && self.sent == now
+    }
+
+    fn join(&mut self, now: Timestamp, ask: Ask) {
+        let bytes = if self.takes_more(now) { self.bytes } else { 0 };
+        let bytes = bytes + ask.bytes;
+        *self = Self { sent: now, bytes, may_be_followed: ask.may_follow };
+    }
 }
 
 impl Pool {
@@ -76,21 +116,20 @@ impl World {
     }
 
     pub(super) fn hand_out(&mut self) {
-        while let Some(index) = self.pick() {
+        while let Some((index, ask)) = self.pick() {
             let Some(stream) = self.pool.waiters.pop_front() else { return };
             let connection = &mut self.connections[index as usize];
             connection.outstanding += 1;
             connection.served += 1;
+            connection.piece.join(self.now, ask);
             self.request_over(index, stream);
         }
     }
 
     /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
     /// share a connection only where no further one may be opened, and then evenly.
-    fn pick(&self) -> Option<ConnectionIndex> {
-        if self.pool.waiters.is_empty() {
-            return None;
-        }
+    fn pick(&self) -> Option<(ConnectionIndex, Ask)> {
+        let ask = Ask::of(&self.live.get(self.pool.waiters.front()?)?.fetch);
         let existing = self.pool.existing();
         let busy: u32 =
             self.pool.open.iter().map(|i| self.connections[*i as usize].outstanding).sum();
@@ -99,13 +138,20 @@ impl World {
             if existing >= self.pool.limit { requests.div_ceil(existing.max(1)) } else { 1 };
         let capacity = match self.multiplexes() {
             true => HTTP2_STREAMS,
-            false if self.pool.in_order => self.pool.pipelined.max(1),
+            false if self.pool.in_order && ask.may_follow => self.pool.pipelined.max(1),
             false => 1,
         };
         let takes_another = |connection: &Connection| {
+            let Connection { outstanding, served, piece, .. } = connection;
+            let has_room = self.multiplexes() || *outstanding == 0 || {
+                let is_warm = *served > u64::from(*outstanding);
+                let bytes = Bytes(piece.bytes + ask.bytes);
+                piece.takes_more(self.now) && bears_another(*outstanding, capacity, bytes, is_warm)
+            };
             !connection.retiring
                 && !connection.spoilt
-                && connection.outstanding < capacity.min(share)
+                && has_room
+                && *outstanding < capacity.min(share)
         };
         self.pool
             .open
@@ -113,7 +159,7 @@ impl World {
             .map(|index| (*index, &self.connections[*index as usize]))
             .filter(|(_, connection)| takes_another(connection))
             .min_by_key(|(_, connection)| (connection.outstanding, Reverse(connection.served)))
-            .map(|(index, _)| index)
+            .map(|(index, _)| (index, ask))
     }
 
     pub(super) fn multiplexes(&self) -> bool {

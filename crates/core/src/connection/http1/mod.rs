@@ -85,6 +85,8 @@ pub(super) struct Http1 {
     is_spoilt: Cell<bool>,
     /// Requests that the stream has not taken yet.
     unsent: RefCell<BytesMut>,
+    /// So many further ones are about to be sent: they go out in one piece with those.
+    due: Cell<usize>,
     is_closed: Cell<bool>,
     /// Wakes the task that watches the connection.
     watcher: RefCell<Option<Waker>>,
@@ -113,6 +115,7 @@ impl Http1 {
             is_long: Cell::default(),
             is_spoilt: Cell::default(),
             unsent: RefCell::default(),
+            due: Cell::default(),
             is_closed: Cell::default(),
             watcher: RefCell::default(),
         }
@@ -173,6 +176,9 @@ impl Http1 {
             return Poll::Ready(());
         }
         self.watcher.replace(Some(cx.waker().clone()));
+        if self.due.get() > 0 {
+            return Poll::Pending;
+        }
         if let Poll::Ready(Err(_)) = self.poll_send(cx) {
             // Who reads from the stream meets the failure there.
             self.close();
@@ -187,6 +193,19 @@ impl Http1 {
         self.is_closed.set(true);
         self.io.close();
         Poll::Ready(())
+    }
+
+    /// A request will be sent, and until then, or until it is [known](Self::end_wait) that it won't be, what others send waits for it.
+    pub(super) fn begin_wait(&self) {
+        self.due.set(self.due.get() + 1);
+    }
+
+    /// The request that was waited for is there, or will not come.
+    pub(super) fn end_wait(&self) {
+        self.due.set(self.due.get() - 1);
+        if self.due.get() == 0 {
+            self.wake_watcher();
+        }
     }
 
     /// Ends the connection, at once unless an answer is being read. Requests behind that have no turn.
@@ -277,7 +296,7 @@ impl Http1 {
     /// Sends as much as the stream takes now; the watcher sends what is left, and, after all who are to
     /// send now, what several have to say.
     fn poll_begin(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        if !self.behind.borrow().is_empty() {
+        if self.due.get() > 0 || !self.behind.borrow().is_empty() {
             self.wake_watcher();
             return Poll::Ready(Ok(()));
         }

@@ -124,6 +124,8 @@ pub(in crate::connection) struct Lease {
     bytes: Option<u64>,
     /// What of those is still to come, once it is being read.
     to_come: Cell<u64>,
+    /// Its request is not sent yet.
+    is_awaited: Cell<bool>,
 }
 
 impl Lease {
@@ -150,7 +152,28 @@ impl Lease {
         connection.awaited.set(connection.awaited.get() + bytes.unwrap_or_default());
         connection.served.set(served + 1);
         let is_behind = before > 0 && connection.protocol == Protocol::Http11;
-        Self { connection, set, reused: served > 0, is_behind, bytes, to_come: Cell::default() }
+        Self {
+            connection,
+            set,
+            reused: served > 0,
+            is_behind,
+            bytes,
+            to_come: Cell::default(),
+            is_awaited: Cell::default(),
+        }
+    }
+
+    /// The same for a request that will be sent in a moment, in one piece with others of that moment.
+    pub(super) fn awaited(self) -> Self {
+        self.connection.sender.begin_wait();
+        self.is_awaited.set(true);
+        self
+    }
+
+    fn end_wait(&self) {
+        if self.is_awaited.take() {
+            self.connection.sender.end_wait();
+        }
     }
 
     pub(in crate::connection) fn id(&self) -> ConnectionId {
@@ -185,12 +208,15 @@ impl Lease {
         &self,
         request: Request<()>,
     ) -> LocalBoxFuture<'static, Sent> {
-        self.connection.sender.send(request)
+        let answer = self.connection.sender.send(request);
+        self.end_wait();
+        answer
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        self.end_wait();
         let connection = &self.connection;
         connection.outstanding.set(connection.outstanding.get() - 1);
         connection.proofs.set(connection.proofs.get() - usize::from(self.bytes.is_none()));
