@@ -148,11 +148,25 @@ pub fn pipelined(requests: u32, connections: u32) -> u32 {
     requests.div_ceil(connections.max(1)).clamp(1, MOST_PIPELINED)
 }
 
+/// Whether answers of so many `bytes`, those under way included, are more than connections bring with their next flights, of
+/// which so many are `new` and others `warm`, with a window twice as wide: then nothing is brought sooner by waiting for
+/// another one.
+pub fn overfill_flights(bytes: Bytes, new: usize, warm: usize) -> bool {
+    let flights = new as u64 + 2 * warm as u64;
+    bytes.0 > FIRST_FLIGHT.0.saturating_mul(flights)
+}
+
 /// Whether a connection bears one request more than the `asked` that it has, if all their answers together
-/// have some `bytes`. What a new one does not bring in its first flight is sooner asked for elsewhere; one
-/// that `is_warm` has a wider window.
-pub fn bears_another(asked: u32, pipelined: u32, bytes: Bytes, is_warm: bool) -> bool {
-    asked == 0 || (asked < pipelined && (is_warm || bytes <= FIRST_FLIGHT))
+/// have some `bytes`. What a new one does not bring in its first flight is sooner asked for elsewhere, unless there is
+/// [too much](overfill_flights) for that; one that `is_warm` has a wider window.
+pub fn bears_another(
+    asked: u32,
+    pipelined: u32,
+    bytes: Bytes,
+    is_warm: bool,
+    overfills: bool,
+) -> bool {
+    asked == 0 || (asked < pipelined && (is_warm || overfills || bytes <= FIRST_FLIGHT))
 }
 
 /// An answer over a new connection is overdue after so many times what others took, and not before
@@ -357,10 +371,14 @@ mod tests {
 
     #[test]
     fn a_new_connection_bears_what_comes_in_one_flight() {
-        let bears = |asked, bytes, is_warm| bears_another(asked, 3, Bytes(bytes), is_warm);
+        let bears = |asked, bytes, is_warm| bears_another(asked, 3, Bytes(bytes), is_warm, false);
         assert!(bears(0, u64::MAX, false), "somewhere it has to go");
         assert!(bears(1, 14_480, false) && !bears(1, 14_481, false));
         assert!(bears(2, 100_000, true) && !bears(3, 1, true));
+        // Ten files of 10 kB over six connections, of which two are warm, and twelve.
+        let overfill = |files: u64| overfill_flights(Bytes(files * 10_000), 4, 2);
+        assert!(!overfill(11) && overfill(12));
+        assert!(bears_another(1, 3, Bytes(20_000), false, overfill(12)));
     }
 
     #[test]

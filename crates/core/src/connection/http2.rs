@@ -18,6 +18,7 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 use h2::{Ping, PingPong, Reason};
+use http::header::CONTENT_LENGTH;
 use http::{Request, Response};
 use pelton_algos::credit::{ConnectionCredit, FIRST_WINDOW};
 use pelton_algos::memory::Http2Buffers;
@@ -162,9 +163,16 @@ impl Http2 {
             let (mut response, _) = sent?;
             pass_interim(&mut response).await?;
             let (head, incoming) = response.await?.into_parts();
-            Ok((Response::from_parts(head, ()), Http2Body::new(incoming, shared)))
+            let head = Response::from_parts(head, ());
+            let length = length_of(&head);
+            Ok((head, Http2Body::new(incoming, length, shared)))
         })
     }
+}
+
+/// What a body will have, by its head.
+fn length_of<T>(head: &Response<T>) -> Option<u64> {
+    head.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Reads interim responses up to the final one, or to a failure that this will meet again.

@@ -243,7 +243,8 @@ impl OriginSet {
     /// Whether one more request is served, or a connection opened for it, without any other's waiting for that.
     pub(super) fn has_room(&self) -> bool {
         let state = self.state.borrow();
-        let idles = |it: &&Rc<Connection>| it.outstanding.get() == 0 && it.takes_another(1, 0);
+        let idles =
+            |it: &&Rc<Connection>| it.outstanding.get() == 0 && it.takes_another(1, 0, false);
         let idle = state.connections.iter().filter(idles).count();
         state.waiters.len() < idle + state.opening + state.may_open_more(self.limit.get())
     }

@@ -268,7 +268,9 @@ impl Engine {
         let state = &self.origins[entry.origin.0 as usize];
         let is_first = state.contact == Contact::None && state.streams == 0;
         let connections = state.budget.capacity().min(self.config.limits.max_connections);
-        is_first && self.policy.allows_growth() && self.files_of(entry.origin.0 as usize) > connections
+        is_first
+            && self.policy.allows_growth()
+            && self.files_of(entry.origin.0 as usize) > connections
     }
 
     fn launch(

@@ -154,9 +154,7 @@ impl Engine {
         let another = entry.not_before.is_none();
         let setbacks = match failure.kind {
             ErrorKind::Overloaded if by_chance => entry.setbacks.clamp(1, MOST_BY_CHANCE),
-            ErrorKind::Overloaded if others_answered => {
-                entry.setbacks.clamp(1, MOST_BESIDE_OTHERS)
-            }
+            ErrorKind::Overloaded if others_answered => entry.setbacks.clamp(1, MOST_BESIDE_OTHERS),
             _ => entry.setbacks.max(1),
         };
         // Who has brought much until its connection broke may go on at once.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use pelton_algos::connections::{LONGEST_AHEAD, bears_another};
+use pelton_algos::connections::{LONGEST_AHEAD, bears_another, overfill_flights};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
@@ -141,12 +141,14 @@ impl World {
             false if self.pool.in_order && ask.may_follow => self.pool.pipelined.max(1),
             false => 1,
         };
+        let overfills = capacity > 1 && !self.multiplexes() && self.overfills_flights();
         let takes_another = |connection: &Connection| {
             let Connection { outstanding, served, piece, .. } = connection;
             let has_room = self.multiplexes() || *outstanding == 0 || {
                 let is_warm = *served > u64::from(*outstanding);
                 let bytes = Bytes(piece.bytes + ask.bytes);
-                piece.takes_more(self.now) && bears_another(*outstanding, capacity, bytes, is_warm)
+                piece.takes_more(self.now)
+                    && bears_another(*outstanding, capacity, bytes, is_warm, overfills)
             };
             !connection.retiring
                 && !connection.spoilt
@@ -160,6 +162,19 @@ impl World {
             .filter(|(_, connection)| takes_another(connection))
             .min_by_key(|(_, connection)| (connection.outstanding, Reverse(connection.served)))
             .map(|(index, _)| (index, ask))
+    }
+
+    fn overfills_flights(&self) -> bool {
+        let open = || self.pool.open.iter().map(|index| &self.connections[*index as usize]);
+        let asks = self.pool.waiters.iter().filter_map(|stream| self.live.get(stream));
+        let waiting: u64 = asks.map(|live| Ask::of(&live.fetch).bytes).sum();
+        let asked = open().filter(|connection| connection.outstanding > 0);
+        let asked: u64 = asked.map(|connection| connection.piece.bytes).sum();
+        let is_warm = |it: &&Connection| {
+            it.served > u64::from(it.outstanding) || it.outstanding > 0 && it.piece.sent < self.now
+        };
+        let warm = open().filter(is_warm).count();
+        overfill_flights(Bytes(waiting + asked), self.pool.existing() as usize - warm, warm)
     }
 
     pub(super) fn multiplexes(&self) -> bool {

@@ -3,21 +3,28 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use h2::RecvStream;
 use pelton_algos::credit::StreamCredit;
 use tokio::io::ReadBuf;
+use tokio::time::timeout;
 
 use super::Shared;
 use crate::connection::pace::Share;
 use crate::connection::scratch::{Came, Piece, Scratch};
+
+/// A body of which all has come that its head tells of has ended after so long, whether the server says so or not.
+const LATEST_END: Duration = Duration::from_secs(1);
 
 /// A body that is being read.
 pub(in crate::connection) struct Http2Body {
     incoming: RecvStream,
     /// What of the last frame is not used yet.
     rest: Bytes,
+    /// Bytes that are still to come, where its head tells.
+    left: Option<u64>,
     /// Met behind bytes that were used first.
     failure: Option<h2::Error>,
     credit: StreamCredit,
@@ -25,10 +32,10 @@ pub(in crate::connection) struct Http2Body {
 }
 
 impl Http2Body {
-    pub(super) fn new(incoming: RecvStream, shared: Rc<Shared>) -> Self {
+    pub(super) fn new(incoming: RecvStream, length: Option<u64>, shared: Rc<Shared>) -> Self {
         shared.bodies.set(shared.bodies.get() + 1);
         let credit = StreamCredit::default();
-        Self { incoming, rest: Bytes::new(), failure: None, credit, shared }
+        Self { incoming, rest: Bytes::new(), left: length, failure: None, credit, shared }
     }
 
     /// Whether the body has ended.
@@ -59,10 +66,16 @@ impl Http2Body {
         wanted: impl FnOnce() -> u64,
         take: impl FnOnce(Piece<'_>) -> R,
     ) -> Result<Option<R>, h2::Error> {
+        let is_over = self.left == Some(0);
         let gathered = poll_fn(|cx| {
             share.poll_read(cx, |cx, most| scratch.poll_gather(most, |to| self.poll_read(cx, to)))
         });
-        let length = gathered.await?;
+        let length = if is_over {
+            timeout(LATEST_END, gathered).await.unwrap_or(Ok(0))?
+        } else {
+            gathered.await?
+        };
+        self.left = self.left.map(|left| left.saturating_sub(length as u64));
         share.spend(length);
         self.give_credit(length as u64, wanted());
         Ok(if length == 0 { None } else { scratch.hand_over(Came::Buffer(length), take) })

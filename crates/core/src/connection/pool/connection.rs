@@ -82,14 +82,14 @@ impl Connection {
     }
 
     /// Whether it takes a request now, for an answer of some `bytes`. Over HTTP/1.1 it bears `pipelined` at
-    /// a time.
-    pub(super) fn takes_another(&self, pipelined: u32, bytes: u64) -> bool {
+    /// a time, in its first flight unless what is asked for `overfills` those of all.
+    pub(super) fn takes_another(&self, pipelined: u32, bytes: u64, overfills: bool) -> bool {
         let asked = self.asked();
         let has_room = match self.protocol {
             Protocol::Http11 if self.is_exclusive.get() => false,
             Protocol::Http11 => {
                 let bytes = Bytes(self.awaited.get() + bytes);
-                bears_another(asked, pipelined, bytes, self.is_warm.get())
+                bears_another(asked, pipelined, bytes, self.is_warm.get(), overfills)
             }
             Protocol::Http2 => (asked as usize) < self.capacity.get(),
         };

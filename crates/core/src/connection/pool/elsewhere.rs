@@ -139,7 +139,7 @@ impl OriginSet {
             let has_room = it.protocol == Protocol::Http2 || it.outstanding.get() == 0;
             let is_ahead = it.served.get() == 0 && it.id < id;
             let may_bring = it.has_answered.get() || is_ahead;
-            has_room && may_bring && !it.is_slow.get() && it.takes_another(1, 0)
+            has_room && may_bring && !it.is_slow.get() && it.takes_another(1, 0, false)
         };
         let better = state.connections.iter().filter(is_better);
         let connection = better

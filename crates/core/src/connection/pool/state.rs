@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use pelton_algos::connections::overfill_flights;
+use pelton_algos::units::Bytes;
 use tokio::time::Instant;
 
 use super::{Connection, Waiter};
@@ -34,7 +36,7 @@ impl State {
     pub(super) fn finishing(&self) -> usize {
         let finishing = |connection: &&Rc<Connection>| {
             connection.outstanding.get() == 0
-                && !connection.takes_another(1, 0)
+                && !connection.takes_another(1, 0, false)
                 && !connection.is_closed()
         };
         self.connections.iter().filter(finishing).count()
@@ -62,11 +64,24 @@ impl State {
         } else {
             1
         };
+        let overfills = may_share && pipelined > 1 && self.overfills_flights();
         bearing()
-            .filter(|connection| connection.takes_another(pipelined, bytes))
+            .filter(|connection| connection.takes_another(pipelined, bytes, overfills))
             .filter(|connection| (asked(connection) as usize) < share)
             .min_by_key(|connection| (asked(connection), Reverse(connection.served.get())))
             .map(Rc::clone)
+    }
+
+    /// Whether more is asked for, and waits to be, than all connections bring with their next flights. What they bring at
+    /// present is there by then.
+    fn overfills_flights(&self) -> bool {
+        let open = || self.connections.iter().filter(|connection| !connection.is_closed());
+        let waiting: u64 = self.waiters.iter().map(|waiter| waiter.bytes).sum();
+        let asked: u64 = open().map(|connection| connection.awaited.get()).sum();
+        let is_warm =
+            |it: &&Rc<Connection>| it.served.get() > u64::from(it.asked()) || !it.sender.is_ready();
+        let warm = open().filter(is_warm).count();
+        overfill_flights(Bytes(waiting + asked), self.existing() - warm, warm)
     }
 
     fn is_paused(&self) -> bool {

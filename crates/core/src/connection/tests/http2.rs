@@ -87,8 +87,64 @@ fn credit_ends_where_what_is_wanted_ends() {
         }
         // The answer comes behind everything that the server was told before.
         assert_eq!(client.text(&format!("{url}small")).await, "small");
-        assert_eq!(sent.get(), 2_000_000);
+        // And a little for the frame that would end it.
+        assert_eq!(sent.get(), 2_000_000 + 1_024);
         assert_eq!(client.http.counters().opened, 1);
+    });
+}
+
+/// A body of these bytes, told of in its head.
+fn begun(respond: &mut SendResponse<Bytes>, length: usize) -> SendStream<Bytes> {
+    let head = Response::builder().header("content-length", length).body(()).unwrap();
+    let mut stream = respond.send_response(head, false).unwrap();
+    stream.send_data(vec![7; length].into(), false).unwrap();
+    stream
+}
+
+#[test]
+fn a_server_that_ends_bodies_with_a_frame_of_its_own_has_room_for_it() {
+    run(async {
+        let resets = Rc::<Cell<u32>>::default();
+        let counted = Rc::clone(&resets);
+        let url = server(move |_, mut connection| {
+            let resets = Rc::clone(&counted);
+            async move {
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    let mut stream = begun(&mut respond, 300_000);
+                    let resets = Rc::clone(&resets);
+                    tokio::task::spawn_local(async move {
+                        // As nghttp2 does: no frame where there is no room for a byte.
+                        stream.reserve_capacity(300_001);
+                        loop {
+                            match poll_fn(|cx| stream.poll_capacity(cx)).await {
+                                Some(Ok(credit)) if credit > 0 && stream.capacity() > 0 => break,
+                                Some(Ok(_)) => {}
+                                _ => return resets.set(resets.get() + 1),
+                            }
+                        }
+                        stream.send_data(Bytes::new(), true).unwrap();
+                    });
+                }
+            }
+        })
+        .await;
+        let client = client();
+        assert_eq!(client.text(&url).await.len(), 300_000);
+        assert_eq!(resets.get(), 0);
+    });
+}
+
+#[test]
+fn a_body_has_ended_when_all_has_come_though_its_server_never_says_so() {
+    run(async {
+        let url = server(|_, mut connection| async move {
+            let mut kept = Vec::new();
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                kept.push(begun(&mut respond, 100));
+            }
+        })
+        .await;
+        assert_eq!(client().text(&url).await.len(), 100);
     });
 }
 
