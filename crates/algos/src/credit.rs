@@ -3,7 +3,7 @@
 //! What a server was promised it writes to its socket, and what is there comes, wanted or not: a
 //! range that is cut costs the promise beyond its new end, and the answers that come next queue
 //! behind it. Too small a promise stops the server for want of it. So a connection promises a few
-//! times what came over it in a round trip, its streams share that, and no stream is promised
+//! times what came over it in a round trip, its streams share that, and none that is cut is promised
 //! more than what is still wanted of it.
 
 use std::time::Duration;
@@ -27,10 +27,6 @@ const ROUND_TRIPS: u32 = 8;
 const LEAST_ROUND_TRIP: Duration = Duration::from_millis(5);
 /// A stream among many has this promised at least.
 const LEAST_SHARE: u64 = 64 * 1024;
-
-/// A server may send so much beyond what is wanted: some end a body with a frame of its own, and send none, be it empty, to
-/// who has no room (nghttp2, so Apache and Node.js).
-const ROOM_FOR_END: u64 = 1024;
 
 /// What a server may send beyond what was told of is told of where it is so much.
 const NEWS: u64 = 64 * 1024;
@@ -116,18 +112,10 @@ impl ConnectionCredit {
 }
 
 /// What one stream was promised, and what of it came.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct StreamCredit {
     received: u64,
     released: u64,
-    /// Where what is wanted ends.
-    end: u64,
-}
-
-impl Default for StreamCredit {
-    fn default() -> Self {
-        Self { received: 0, released: 0, end: u64::MAX }
-    }
 }
 
 impl StreamCredit {
@@ -147,14 +135,10 @@ impl StreamCredit {
     }
 
     /// What to promise now, beyond the `window` that each stream begins with and what was promised
-    /// since: up to `share` ahead, and of what is still `wanted` no more than that and the frame that ends it. Never more
-    /// than was read.
+    /// since: up to `share` ahead, and of what is still `wanted` no more than that. Never more than
+    /// was read.
     pub fn release(&mut self, window: u64, share: u64, wanted: u64) -> u64 {
-        let wanted_end = self.received.saturating_add(wanted);
-        // Who wants nothing more may have read beyond the end.
-        self.end = if wanted > 0 { wanted_end } else { self.end.min(wanted_end) };
-        let useful = self.end.saturating_add(ROOM_FOR_END);
-        let target = self.received.saturating_add(share.min(window)).min(useful);
+        let target = self.received.saturating_add(share.min(window).min(wanted));
         let more = target.saturating_sub(window.saturating_add(self.released)).min(self.held());
         self.released += more;
         more
@@ -274,7 +258,7 @@ mod tests {
         fn promises_end_where_what_is_wanted_ends(steps in prop::collection::vec(step(), 1..200)) {
             let mut credit = StreamCredit::default();
             let (mut window, mut share, mut wanted_end) = (FIRST_WINDOW, FIRST_WINDOW, 2_000_000);
-            let (mut received, mut promised, mut end) = (0, FIRST_WINDOW, u64::MAX - ROOM_FOR_END);
+            let (mut received, mut promised) = (0, FIRST_WINDOW);
             for step in steps {
                 match step {
                     // A server sends what it was promised.
@@ -292,12 +276,10 @@ mod tests {
                 }
                 let wanted = wanted_end.saturating_sub(received);
                 let more = credit.release(window, share, wanted);
-                end = if wanted > 0 { wanted_end } else { wanted_end.min(end).min(received) };
-                let useful = (end + ROOM_FOR_END).saturating_sub(received);
-                prop_assert!(more == 0 || promised + more <= received + useful.min(share));
+                prop_assert!(more == 0 || promised + more <= received + wanted.min(share));
                 promised += more;
                 prop_assert!(promised - received <= promised.min(window), "more than was read");
-                let due = share.min(useful).min(window).min(received);
+                let due = share.min(wanted).min(window);
                 prop_assert!(promised - received >= due, "{due} due");
                 prop_assert_eq!(credit.release(window, share, wanted), 0, "once is enough");
             }

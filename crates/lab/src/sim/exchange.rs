@@ -181,7 +181,8 @@ impl World {
         live.credit.on_received(bytes);
         let share = connection.credit.share(connection.outstanding.into());
         let wanted = live.end.saturating_sub(live.position);
-        live.untold += live.credit.release(connection.window, share, wanted);
+        let bound = if live.end < live.body_end { wanted } else { u64::MAX };
+        live.untold += live.credit.release(connection.window, share, bound);
         // As h2 puts small amounts off.
         let left = (connection.window + live.told).saturating_sub(live.received);
         if live.untold > 0 && live.untold >= left / 2 {

@@ -120,7 +120,11 @@ impl Http2Body {
                 let share = credit.borrow().share(shared.bodies.get());
                 let before = self.credit.held();
                 self.credit.on_received(length);
-                let more = self.credit.release(shared.window.get(), share, wanted);
+                // What is wanted to its end needs no bound. Some servers end it with a frame of its own, for which they want
+                // room, be it empty (nghttp2, so Apache and Node.js).
+                let is_cut = self.left.is_none_or(|left| wanted < left);
+                let bound = if is_cut { wanted } else { u64::MAX };
+                let more = self.credit.release(shared.window.get(), share, bound);
                 shared.hold(before, self.credit.held());
                 more
             }
