@@ -21,6 +21,12 @@ const TELLING_FLIGHT: Bytes = Bytes::kib(4);
 /// Where no flight tells anything after so many silences, it is not the link that is waited for.
 const MOST_SILENCES: u32 = 4;
 
+/// What comes after that tells the pace better from so many bytes in a row on, twice as many, and so on, where it is more by
+/// this factor: servers may have been slow to begin, or requests to reach them.
+const TELLING_LATER: Bytes = Bytes::kib(32);
+const MOST_TELLING: Bytes = Bytes::kib(1024);
+const TELLING_MORE: f64 = 2.0;
+
 /// The pace of the first answers. They were asked for at once and come as fast as the slowest link on the
 /// way lets them, which tells its rate long before there is a sample of goodput (packet dispersion).
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,8 +36,10 @@ pub struct FirstPace {
     all: Option<Flight>,
     silences: u32,
     known: Option<BitRate>,
-    /// It is as well known as it will be.
+    /// It is as well known as it will be by them.
     is_settled: bool,
+    /// What comes later is looked at when so much has come in a row.
+    next_look: Bytes,
 }
 
 /// What came without a silence.
@@ -52,8 +60,8 @@ impl FirstPace {
     }
 
     /// Whether nothing that comes changes it any more.
-    pub const fn is_settled(&self) -> bool {
-        self.is_settled
+    pub fn is_known(&self) -> bool {
+        self.next_look > MOST_TELLING
     }
 
     /// It was measured elsewhere, and better.
@@ -93,6 +101,40 @@ impl FirstPace {
         self.learn(rate)
     }
 
+    /// The same for what is seen on the wire, and `are_answers` to requests or not: there what comes later tells, too.
+    pub fn on_wire(
+        &mut self,
+        now: Timestamp,
+        bytes: Bytes,
+        rtt: Duration,
+        are_answers: bool,
+    ) -> Option<BitRate> {
+        if self.is_settled {
+            self.on_further_bytes(now, bytes, rtt)
+        } else if are_answers {
+            self.on_bytes(now, bytes, rtt)
+        } else {
+            self.on_other_bytes(now, bytes, rtt);
+            None
+        }
+    }
+
+    fn on_further_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<BitRate> {
+        let (Some(flight), Some(known)) = (&mut self.flight, self.known) else { return None };
+        if flight.has_ended(now, rtt) {
+            *flight = Flight { since: now, last: now, bytes: Bytes::ZERO, largest: Bytes::ZERO };
+            return None;
+        }
+        flight.add(now, bytes);
+        let (counted, rate) = (flight.counted(), flight.rate());
+        if self.is_known() || counted < self.next_look.max(TELLING_LATER) {
+            return None;
+        }
+        self.next_look = Bytes(counted.0 * 2);
+        let is_more = rate.bps() > known.bps() * TELLING_MORE;
+        self.learn(is_more.then_some(rate))
+    }
+
     fn learn(&mut self, rate: Option<BitRate>) -> Option<BitRate> {
         self.known = rate.or(self.known);
         rate
@@ -100,7 +142,7 @@ impl FirstPace {
 
     /// `bytes` arrived that answer no request, as those of handshakes do. They tell nothing by themselves, for
     /// servers compute meanwhile, but share the path with what comes at the same time.
-    pub fn on_other_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) {
+    fn on_other_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) {
         if let (Some(flight), Some(all)) = (&mut self.flight, &mut self.all)
             && !flight.has_ended(now, rtt)
         {
@@ -232,5 +274,23 @@ mod tests {
         assert!(told.by_ref().take(4).all(|told| told.is_none()));
         let seen = told.next().flatten().unwrap().mbps();
         assert!((seen - 0.6).abs() < 0.01, "{seen}");
+    }
+
+    #[test]
+    fn a_server_that_is_slow_to_begin_is_told_from_a_slow_link_by_what_comes_later() {
+        let rtt = Duration::from_millis(200);
+        let mut pace = FirstPace::default();
+        let mut on_wire = |micros, bytes| pace.on_wire(at(micros), Bytes(bytes), rtt, true);
+        // It is busy with handshakes: 8 kB in 25 ms, and then 40 Mbit/s.
+        let slow = [(400_000, 2_000), (410_000, 2_000), (420_000, 2_000), (426_000, 2_000)];
+        let seen = slow.into_iter().filter_map(|(micros, bytes)| on_wire(micros, bytes)).next();
+        assert!((1.0..3.0).contains(&seen.unwrap().mbps()), "{seen:?}");
+        let mut told: Vec<_> =
+            (1..400).filter_map(|n| on_wire(426_000 + 290 * n, 1_448)).map(BitRate::mbps).collect();
+        let best = told.pop().unwrap();
+        assert!((15.0..40.0).contains(&best), "{best}");
+        assert!(told.len() <= 3, "{told:?}");
+        // What comes slower later is no news: windows are small.
+        assert_eq!((1..400).find_map(|n| on_wire(800_000 + 2_900 * n, 1_448)), None);
     }
 }

@@ -165,13 +165,11 @@ impl Telemetry {
     /// Bytes arrived over a path of this round-trip time, which `are_answers` to requests.
     pub(super) fn came(&self, bytes: usize, rtt: Duration, are_answers: bool) {
         let mut pace = self.pace.get();
-        if pace.is_settled() {
+        if pace.is_known() {
             return;
         }
         let (now, bytes) = (Timestamp::START + self.began.elapsed(), Bytes(bytes as u64));
-        if !are_answers {
-            pace.on_other_bytes(now, bytes, rtt);
-        } else if let Some(rate) = pace.on_bytes(now, bytes, rtt) {
+        if let Some(rate) = pace.on_wire(now, bytes, rtt, are_answers) {
             self.tell(ConnectionEvent::Pace(rate));
         }
         self.pace.set(pace);

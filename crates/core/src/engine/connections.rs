@@ -223,9 +223,9 @@ impl Engine {
 
     /// The transport saw at what pace the first answers come, mostly before any body says so.
     pub(super) fn on_pace(&mut self, now: Timestamp, rate: BitRate) {
-        let was_seen = self.link.seen_bandwidth().is_some();
+        let seen = self.link.seen_bandwidth();
         self.link.on_pace(rate);
-        if !was_seen {
+        if seen.is_none_or(|seen| rate > seen) {
             self.widen_for_short_files(now);
         }
     }

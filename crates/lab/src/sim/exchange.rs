@@ -208,9 +208,8 @@ impl World {
     /// At what pace the first answers come is seen on the wire, as pelton-core's `telemetry` does.
     fn look_at_pace(&mut self, delivery: Delivery, rtt: Duration) {
         let bytes = Bytes(delivery.bytes);
-        if delivery.meaning == Meaning::Handshake {
-            self.pace.on_other_bytes(self.now, bytes, rtt);
-        } else if let Some(rate) = self.pace.on_bytes(self.now, bytes, rtt) {
+        let are_answers = delivery.meaning != Meaning::Handshake;
+        if let Some(rate) = self.pace.on_wire(self.now, bytes, rtt, are_answers) {
             self.tell(Event::Pace(rate));
         }
     }
