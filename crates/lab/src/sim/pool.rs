@@ -168,13 +168,13 @@ impl World {
         let open = || self.pool.open.iter().map(|index| &self.connections[*index as usize]);
         let asks = self.pool.waiters.iter().filter_map(|stream| self.live.get(stream));
         let waiting: u64 = asks.map(|live| Ask::of(&live.fetch).bytes).sum();
-        let asked = open().filter(|connection| connection.outstanding > 0);
-        let asked: u64 = asked.map(|connection| connection.piece.bytes).sum();
+        let is_due = |it: &&Connection| it.outstanding > 0 && it.piece.sent == self.now;
+        let due: u64 = open().filter(is_due).map(|connection| connection.piece.bytes).sum();
         let is_warm = |it: &&Connection| {
             it.served > u64::from(it.outstanding) || it.outstanding > 0 && it.piece.sent < self.now
         };
         let warm = open().filter(is_warm).count();
-        overfill_flights(Bytes(waiting + asked), self.pool.existing() as usize - warm, warm)
+        overfill_flights(Bytes(waiting + due), self.pool.existing() as usize - warm, warm)
     }
 
     pub(super) fn multiplexes(&self) -> bool {

@@ -106,11 +106,19 @@ pub(super) struct Sender {
     recovery: Option<u64>,
     /// A time-out began the recovery: the window grows in it, from one segment on.
     after_timeout: bool,
-    /// The window was what stopped the last sending.
-    limited: bool,
+    usage: Usage,
     last_sent: Timestamp,
     timer: Option<Timer>,
     backoff: u32,
+}
+
+/// How much of its window a sender uses, over a round trip (Linux: `tcp_update_cwnd_usage`).
+#[derive(Debug, Clone, Copy, Default)]
+struct Usage {
+    was_limited: bool,
+    most_in_flight: u64,
+    /// When this byte is acknowledged the round trip is over.
+    until: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +145,7 @@ impl Sender {
             probe: None,
             recovery: None,
             after_timeout: false,
-            limited: false,
+            usage: Usage::default(),
             last_sent: Timestamp::START,
             timer: None,
             backoff: 0,
@@ -173,16 +181,16 @@ impl Sender {
             return Some(probe);
         }
         if waiting == 0 && self.lost.is_empty() {
-            self.limited = false;
+            self.note_usage(false);
             return None;
         }
         self.wake(now);
         let window = (self.cubic.window() * SEGMENT as f64) as u64;
         let room = window.saturating_sub(self.in_flight);
         let size = self.chunk_size();
-        self.limited = true;
         if let Some(front) = self.lost.front_mut() {
             if room < front.length.min(SEGMENT) && self.in_flight > 0 {
+                self.note_usage(true);
                 return None;
             }
             let length = front.length.min(size).min((room / SEGMENT).max(1) * SEGMENT);
@@ -198,10 +206,28 @@ impl Sender {
         let room = room.min(self.receive_window.saturating_sub(unread));
         // As Linux defers a packet that could soon be a full one.
         if room < waiting.min(size).min((window / 3).max(SEGMENT)) {
+            self.note_usage(true);
             return None;
         }
         let length = waiting.min(size).min((room / SEGMENT).max(1) * SEGMENT);
         Some(Chunk { start: self.next_byte, length })
+    }
+
+    /// Sending has stopped, for the window if it `is_limited`, else as there is nothing more.
+    fn note_usage(&mut self, is_limited: bool) {
+        let Usage { was_limited, most_in_flight, until } = self.usage;
+        let is_more = !was_limited && self.in_flight > most_in_flight;
+        if self.cumulative >= until || is_limited || is_more {
+            let (most_in_flight, until) = (self.in_flight, self.next_byte);
+            self.usage = Usage { was_limited: is_limited, most_in_flight, until };
+        }
+    }
+
+    /// Whether the window may grow: it was what limited sending, or is less than twice of what was sent, in slow start
+    /// (Linux: `tcp_is_cwnd_limited`).
+    fn is_limited(&self) -> bool {
+        let most = 2.0 * self.usage.most_in_flight as f64 / SEGMENT as f64;
+        self.usage.was_limited || self.cubic.in_slow_start() && self.cubic.window() < most
     }
 
     fn chunk_size(&self) -> u64 {
@@ -266,7 +292,7 @@ impl Sender {
         } else if self.recovery.is_some_and(|end| self.cumulative >= end) {
             self.recovery = None;
             self.after_timeout = false;
-        } else if (self.recovery.is_none() || self.after_timeout) && self.limited {
+        } else if (self.recovery.is_none() || self.after_timeout) && self.is_limited() {
             self.grow(now, acked.bytes, rtt);
         }
         self.set_timer(now);

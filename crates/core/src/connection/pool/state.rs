@@ -72,16 +72,17 @@ impl State {
             .map(Rc::clone)
     }
 
-    /// Whether more is asked for, and waits to be, than all connections bring with their next flights. What they bring at
-    /// present is there by then.
+    /// Whether more waits to be asked for, and is about to be, than all connections bring with their next flights. What
+    /// they bring at present is there by then.
     fn overfills_flights(&self) -> bool {
         let open = || self.connections.iter().filter(|connection| !connection.is_closed());
+        let is_ready = |it: &&Rc<Connection>| it.sender.is_ready();
         let waiting: u64 = self.waiters.iter().map(|waiter| waiter.bytes).sum();
-        let asked: u64 = open().map(|connection| connection.awaited.get()).sum();
+        let due: u64 = open().filter(is_ready).map(|connection| connection.awaited.get()).sum();
         let is_warm =
-            |it: &&Rc<Connection>| it.served.get() > u64::from(it.asked()) || !it.sender.is_ready();
+            |it: &&Rc<Connection>| it.served.get() > u64::from(it.asked()) || !is_ready(it);
         let warm = open().filter(is_warm).count();
-        overfill_flights(Bytes(waiting + asked), self.existing() - warm, warm)
+        overfill_flights(Bytes(waiting + due), self.existing() - warm, warm)
     }
 
     fn is_paused(&self) -> bool {
