@@ -283,7 +283,7 @@ mod tests {
         let mut on_wire = |micros, bytes| pace.on_wire(at(micros), Bytes(bytes), rtt, true);
         // It is busy with handshakes: 8 kB in 25 ms, and then 40 Mbit/s.
         let slow = [(400_000, 2_000), (410_000, 2_000), (420_000, 2_000), (426_000, 2_000)];
-        let seen = slow.into_iter().filter_map(|(micros, bytes)| on_wire(micros, bytes)).next();
+        let seen = slow.into_iter().find_map(|(micros, bytes)| on_wire(micros, bytes));
         assert!((1.0..3.0).contains(&seen.unwrap().mbps()), "{seen:?}");
         let mut told: Vec<_> =
             (1..400).filter_map(|n| on_wire(426_000 + 290 * n, 1_448)).map(BitRate::mbps).collect();

@@ -54,7 +54,7 @@ pub const CASES: [Case; 4] = [
         radio: Radio::Lte,
         mbps: 10.0,
         rtt_millis: 150,
-        files: (100, 40_000),
+        files: (60, 60_000),
         connection_mbps: None,
     },
     Case {

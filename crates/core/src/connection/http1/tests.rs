@@ -55,6 +55,26 @@ fn answer(body: &str) -> String {
 }
 
 #[test]
+fn requests_of_one_moment_go_out_in_one_piece() {
+    let mut stream = Builder::new();
+    stream.write(b"GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n");
+    let connection = Rc::new(Http1::new(stream.build()));
+    connection.begin_wait();
+    let first = ask(&connection, "/a");
+    connection.end_wait();
+    connection.begin_wait();
+    let mut first = Box::pin(first);
+    assert!(first.as_mut().now_or_never().is_none());
+    send(&connection);
+    assert!(connection.is_ready(), "another one is about to be sent");
+    let _second = ask(&connection, "/b");
+    connection.end_wait();
+    send(&connection);
+    assert!(!connection.is_ready());
+    drop(first);
+}
+
+#[test]
 fn answers_go_to_requests_in_their_order() {
     let (connection, [a, b, c]) = asked_thrice(&[answer("1"), answer(""), answer("333")].concat());
     let c = async { read(c.await).await };

@@ -40,8 +40,8 @@ impl Facts {
     }
 }
 
-/// Times that the order is found out: the first may end for another reason, and what was asked for may be too long.
-const MOST_TRIES: u32 = 3;
+/// Times that the order is found out: the first may end for another reason.
+const MOST_TRIES: u32 = 2;
 
 /// So many requests in a row that were sent behind another and got no answer: each connection is
 /// closed after its answer, or what is behind is forgotten.

@@ -50,6 +50,18 @@ fn a_host_that_answers_in_order_is_asked_for_more_than_it_has_connections() {
     assert!(seconds.0 < seconds.1 * 0.6, "{seconds:?}");
 }
 
+#[test]
+fn the_first_request_shows_whether_a_host_answers_in_order_where_that_is_of_use() {
+    let asked_whole = |files| {
+        let host = Host::default().files(files, |_| 12_000);
+        let mut world = World::new(Box::new(Hat)).host("one", host);
+        world.get_all();
+        world.run_for(Duration::ZERO);
+        world.live.values().filter(|live| live.fetch.parts.is_none()).count()
+    };
+    assert_eq!((asked_whole(64), asked_whole(65)), (0, 1));
+}
+
 /// A radio that draws for each request as much as for waiting so long.
 struct Request(Duration);
 
