@@ -76,7 +76,7 @@ impl FirstPace {
         if self.is_settled {
             return None;
         }
-        let begun = Flight { since: now, last: now, bytes: Bytes::ZERO, largest: Bytes::ZERO };
+        let begun = Flight::beginning(now);
         let (Some(flight), Some(all)) = (&mut self.flight, &mut self.all) else {
             (self.flight, self.all) = (Some(begun), Some(begun));
             return None;
@@ -122,7 +122,7 @@ impl FirstPace {
     fn on_further_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<BitRate> {
         let (Some(flight), Some(known)) = (&mut self.flight, self.known) else { return None };
         if flight.has_ended(now, rtt) {
-            *flight = Flight { since: now, last: now, bytes: Bytes::ZERO, largest: Bytes::ZERO };
+            *flight = Flight::beginning(now);
             return None;
         }
         flight.add(now, bytes);
@@ -153,6 +153,10 @@ impl FirstPace {
 }
 
 impl Flight {
+    const fn beginning(now: Timestamp) -> Self {
+        Self { since: now, last: now, bytes: Bytes::ZERO, largest: Bytes::ZERO }
+    }
+
     fn has_ended(&self, now: Timestamp, rtt: Duration) -> bool {
         now.saturating_since(self.last) > rtt / SILENCE_OF_RTT
     }

@@ -36,6 +36,16 @@ const MOST_BY_CHANCE: u32 = 2;
 const MOST_FAILED_RANGES: u32 = 4;
 const MOST_FAILED_ATTEMPTS: u32 = 2;
 
+/// What else became of requests while one was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// Some are refused whatever is done.
+    ByChance,
+    /// Others were answered.
+    BesideOthers,
+    WithOthers,
+}
+
 impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, mut failure: Failure) {
         let Stream { file, origin, began, .. } = stream;
@@ -104,7 +114,6 @@ impl Engine {
         let budget = &self.origin(origin).budget;
         let is_refused = failure.kind == ErrorKind::Overloaded && retry.attempts > 1;
         let is_paced = is_refused && budget.has_pace();
-        let by_chance = budget.refuses_by_chance();
         let answered = self.origin(origin).answered;
         // A host that can't be reached, or was asked too soon, says nothing about the file.
         let blameless = is_paced
@@ -125,16 +134,14 @@ impl Engine {
             self.leave_ranges(file, failure.message);
             return;
         }
-        let entry = &self.files[file.index()];
-        let others_answered = answered.saturating_sub(entry.answered_before) >= OTHERS_ANSWERED;
-        let patience = match failure.kind {
-            ErrorKind::Overloaded if may_be_had_whole || retry.attempts == 1 => retry.attempts,
-            ErrorKind::Overloaded if others_answered && !by_chance => {
-                retry.attempts.saturating_mul(FILE_PATIENCE)
-            }
-            ErrorKind::Overloaded => patiently(retry.attempts),
-            _ => retry.attempts,
+        let refused = is_refused.then(|| self.refused(origin, file));
+        let patience = match refused {
+            _ if may_be_had_whole => retry.attempts,
+            Some(Refused::BesideOthers) => retry.attempts.saturating_mul(FILE_PATIENCE),
+            Some(_) => patiently(retry.attempts),
+            None => retry.attempts,
         };
+        let entry = &self.files[file.index()];
         let asks_too_much =
             failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
         if !failure.kind.is_retryable() || entry.failures >= patience || asks_too_much {
@@ -152,11 +159,12 @@ impl Engine {
         }
         let entry = &self.files[file.index()];
         let another = entry.not_before.is_none();
-        let setbacks = match failure.kind {
-            ErrorKind::Overloaded if by_chance => entry.setbacks.clamp(1, MOST_BY_CHANCE),
-            ErrorKind::Overloaded if others_answered => entry.setbacks.clamp(1, MOST_BESIDE_OTHERS),
-            _ => entry.setbacks.max(1),
+        let most = match refused {
+            Some(Refused::ByChance) => MOST_BY_CHANCE,
+            Some(Refused::BesideOthers) => MOST_BESIDE_OTHERS,
+            _ => u32::MAX,
         };
+        let setbacks = entry.setbacks.clamp(1, most);
         // Who has brought much until its connection broke may go on at once.
         let has_broken =
             has_head && matches!(failure.kind, ErrorKind::Reset | ErrorKind::ShortBody);
@@ -168,6 +176,17 @@ impl Engine {
         };
         self.totals.retries += u64::from(another);
         self.hold(now + pause, file);
+    }
+
+    /// Among what a further request for `file` was refused.
+    fn refused(&self, origin: OriginId, file: FileId) -> Refused {
+        let state = &self.origins[origin.0 as usize];
+        let since = state.answered.saturating_sub(self.files[file.index()].answered_before);
+        match () {
+            () if state.budget.refuses_by_chance() => Refused::ByChance,
+            () if since >= OTHERS_ANSWERED => Refused::BesideOthers,
+            () => Refused::WithOthers,
+        }
     }
 
     /// Whether nothing came since `stream` began that was turned away, so that its file need not be to blame: who

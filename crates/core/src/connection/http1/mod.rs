@@ -195,7 +195,8 @@ impl Http1 {
         Poll::Ready(())
     }
 
-    /// A request will be sent, and until then, or until it is [known](Self::end_wait) that it won't be, what others send waits for it.
+    /// A request will be sent, and until then, or until it is [known](Self::end_wait) that it won't be, what others send
+    /// waits for it.
     pub(super) fn begin_wait(&self) {
         self.due.set(self.due.get() + 1);
     }

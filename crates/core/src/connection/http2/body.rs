@@ -122,7 +122,7 @@ impl Http2Body {
                 self.credit.on_received(length);
                 // What is wanted to its end needs no bound. Some servers end it with a frame of its own, for which they want
                 // room, be it empty (nghttp2, so Apache and Node.js).
-                let is_cut = self.left.is_none_or(|left| wanted < left);
+                let is_cut = self.left.is_some_and(|left| wanted < left);
                 let bound = if is_cut { wanted } else { u64::MAX };
                 let more = self.credit.release(shared.window.get(), share, bound);
                 shared.hold(before, self.credit.held());
