@@ -66,7 +66,7 @@ fn credit_ends_where_what_is_wanted_ends() {
                         answer(respond, "small");
                         continue;
                     }
-                    let stream = respond.send_response(Response::new(()), false).unwrap();
+                    let stream = begun(&mut respond, 1 << 30, 0);
                     tokio::task::spawn_local(pour(stream, Rc::clone(&sent)));
                 }
             }
@@ -92,11 +92,11 @@ fn credit_ends_where_what_is_wanted_ends() {
     });
 }
 
-/// A body of these bytes, told of in its head.
-fn begun(respond: &mut SendResponse<Bytes>, length: usize) -> SendStream<Bytes> {
+/// A body of so many bytes, by its head, of which so many are sent.
+fn begun(respond: &mut SendResponse<Bytes>, length: usize, sent: usize) -> SendStream<Bytes> {
     let head = Response::builder().header("content-length", length).body(()).unwrap();
     let mut stream = respond.send_response(head, false).unwrap();
-    stream.send_data(vec![7; length].into(), false).unwrap();
+    stream.send_data(vec![7; sent].into(), false).unwrap();
     stream
 }
 
@@ -109,7 +109,7 @@ fn a_server_that_ends_bodies_with_a_frame_of_its_own_has_room_for_it() {
             let resets = Rc::clone(&counted);
             async move {
                 while let Some(Ok((_, mut respond))) = connection.accept().await {
-                    let mut stream = begun(&mut respond, 300_000);
+                    let mut stream = begun(&mut respond, 300_000, 300_000);
                     let resets = Rc::clone(&resets);
                     tokio::task::spawn_local(async move {
                         // As nghttp2 does: no frame where there is no room for a byte.
@@ -139,7 +139,7 @@ fn a_body_has_ended_when_all_has_come_though_its_server_never_says_so() {
         let url = server(|_, mut connection| async move {
             let mut kept = Vec::new();
             while let Some(Ok((_, mut respond))) = connection.accept().await {
-                kept.push(begun(&mut respond, 100));
+                kept.push(begun(&mut respond, 100, 100));
             }
         })
         .await;
