@@ -12,6 +12,9 @@ use super::event::FileId;
 use super::failure::LITTLE;
 use super::{Engine, OriginState, Stream};
 
+/// A file without ranges begins anew for silences so often: each time all that came comes again, and may pause again.
+const MOST_BEGUN_ANEW: u32 = 2;
+
 /// Streams are looked at so often in the time that they may be silent.
 const LOOKS: u32 = 2;
 
@@ -125,7 +128,9 @@ impl Engine {
         let has_other = origin.idle_connections() > 0 || may_share && is_shared;
         let is_last = self.is_drained && has_other;
         // Without ranges all of it comes again.
-        let may_repeat = !entry.takes_ranges && entry.ranges.done_bytes() <= LITTLE.0;
+        let may_repeat = !entry.takes_ranges
+            && entry.ranges.done_bytes() <= LITTLE.0
+            && entry.begun_anew < MOST_BEGUN_ANEW;
         let is_worth_it = if stream.has_head {
             has_stopped && (can_go_on || may_repeat)
                 || can_go_on && is_short && (is_last || is_stuck)
@@ -140,6 +145,7 @@ impl Engine {
     fn hasten(&mut self, now: Timestamp, id: StreamId, stream: &Stream) {
         let entry = &mut self.files[stream.file.index()];
         entry.hastened += 1;
+        entry.begun_anew += u32::from(stream.has_head && !entry.takes_ranges);
         entry.silences.push(stream.recent.silent_for(now));
         self.asked_anew.on_asked(stream.stands_in.is_some());
         let origin = self.origin(stream.origin);

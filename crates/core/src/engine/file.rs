@@ -103,6 +103,8 @@ pub(super) struct Transfer {
     pub(super) damaged: usize,
     /// How often a part of it was asked for anew, as nothing came.
     pub(super) hastened: u32,
+    /// How often it began anew for that, as it can't go on.
+    pub(super) begun_anew: u32,
     /// For how long each of its streams was silent that were ended for that, until another one stands in for it.
     pub(super) silences: Vec<Duration>,
     /// What the server says that it hashes to.
@@ -170,6 +172,7 @@ impl Transfer {
             restarts: 0,
             damaged: 0,
             hastened: 0,
+            begun_anew: 0,
             silences: Vec::new(),
             promised: None,
             not_before: None,

@@ -6,7 +6,7 @@ use pelton_algos::limits::Refusal;
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Failure, FileId};
-use super::failure::patiently;
+use super::failure::{Refused, patiently};
 use super::file::Entry;
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
@@ -29,6 +29,9 @@ const BAN: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(1);
 
 const LATER: u32 = 4;
+
+/// A file that was refused so often in a row may be the reason itself.
+const MANY_FAILURES: u32 = 3;
 
 /// Who waits so long for a host is told.
 const NOTICED: Duration = Duration::from_secs(2);
@@ -70,8 +73,15 @@ impl Engine {
             && self.fails_whole_origin(now, origin, kind)
     }
 
-    /// Whether a refusal tells of its file alone, as that of each other one did.
+    /// Whether a refusal tells of its file alone, as that of each other one did, or as it was refused alone, again and
+    /// again, while others were answered.
     fn tells_of_file(&mut self, stream: &Stream) -> bool {
+        let (file, origin) = (stream.file, stream.origin);
+        let is_beside_others = self.refused(origin, file) == Refused::BesideOthers;
+        let has_failed = self.files[file.index()].failures >= MANY_FAILURES;
+        if has_failed && is_beside_others && self.origin(origin).streams == 0 {
+            return true;
+        }
         let state = self.origin(stream.origin);
         state.first_requests.on_refusal(stream.attempt, state.streams == 0);
         let tells = state.first_requests.tell_of_file(stream.attempt);

@@ -110,7 +110,10 @@ impl Engine {
     pub(super) fn are_answers_thought_about(&self) -> bool {
         let opened = self.origins.iter().map(|origin| u64::from(origin.opened)).sum::<u64>();
         let first_words = Bytes(self.handshake().0.saturating_mul(opened));
+        // Later answers have no handshakes before them.
+        let is_first = u64::from(self.answers.count()) <= opened;
         let queued = match self.link.seen_bandwidth() {
+            _ if !is_first => Duration::ZERO,
             Some(bandwidth) => first_words / bandwidth,
             None if first_words > Bytes::ZERO => return false,
             None => Duration::ZERO,

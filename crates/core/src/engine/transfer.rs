@@ -229,7 +229,9 @@ impl Engine {
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.recent.on_data(now, bytes, enough);
         let (file, attempt) = (known.file, known.attempt);
-        if known.stands_in.is_some() && known.recent.has_brought(SHORT_END) {
+        // What begins anew has paid when all of it is there.
+        let goes_on = self.files[file.index()].takes_ranges;
+        if goes_on && known.stands_in.is_some() && known.recent.has_brought(SHORT_END) {
             let stand_in = *known;
             known.stands_in = None;
             self.note_stand_in(now, &stand_in);
