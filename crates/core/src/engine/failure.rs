@@ -184,7 +184,7 @@ impl Engine {
         let since = state.answered.saturating_sub(self.files[file.index()].answered_before);
         match () {
             () if state.budget.refuses_by_chance() => Refused::ByChance,
-            () if since >= OTHERS_ANSWERED => Refused::BesideOthers,
+            () if since >= OTHERS_ANSWERED || state.refuses_files => Refused::BesideOthers,
             () => Refused::WithOthers,
         }
     }

@@ -78,9 +78,13 @@ impl Engine {
     fn tells_of_file(&mut self, stream: &Stream) -> bool {
         let (file, origin) = (stream.file, stream.origin);
         let is_beside_others = self.refused(origin, file) == Refused::BesideOthers;
-        let has_failed = self.files[file.index()].failures >= MANY_FAILURES;
-        if has_failed && is_beside_others && self.origin(origin).streams == 0 {
-            return true;
+        let failures = self.files[file.index()].failures;
+        let state = self.origin(origin);
+        if is_beside_others && state.streams == 0 {
+            state.refuses_files |= failures >= MANY_FAILURES;
+            if state.refuses_files {
+                return true;
+            }
         }
         let state = self.origin(stream.origin);
         state.first_requests.on_refusal(stream.attempt, state.streams == 0);
