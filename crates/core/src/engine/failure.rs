@@ -21,7 +21,7 @@ pub(super) const fn patiently(attempts: u32) -> u32 {
 
 /// A host that has answered so many requests since it refused a file first is not overloaded: the file is asked for
 /// so many times as often as where a host fails, after pauses that grow up to that of so many failures.
-const OTHERS_ANSWERED: u64 = 4;
+const OTHERS_ANSWERED: u64 = 8;
 const FILE_PATIENCE: u32 = 2;
 const MOST_BESIDE_OTHERS: u32 = 6;
 
@@ -38,7 +38,7 @@ const MOST_FAILED_ATTEMPTS: u32 = 2;
 
 /// What else became of requests while one was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+enum Refused {
     /// Some are refused whatever is done.
     ByChance,
     /// Others were answered.
@@ -179,12 +179,12 @@ impl Engine {
     }
 
     /// Among what a further request for `file` was refused.
-    pub(super) fn refused(&self, origin: OriginId, file: FileId) -> Refused {
+    fn refused(&self, origin: OriginId, file: FileId) -> Refused {
         let state = &self.origins[origin.0 as usize];
         let since = state.answered.saturating_sub(self.files[file.index()].answered_before);
         match () {
             () if state.budget.refuses_by_chance() => Refused::ByChance,
-            () if since >= OTHERS_ANSWERED || state.refuses_files => Refused::BesideOthers,
+            () if since >= OTHERS_ANSWERED => Refused::BesideOthers,
             () => Refused::WithOthers,
         }
     }

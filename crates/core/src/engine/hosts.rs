@@ -6,7 +6,7 @@ use pelton_algos::limits::Refusal;
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Failure, FileId};
-use super::failure::{Refused, patiently};
+use super::failure::patiently;
 use super::file::Entry;
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
@@ -29,9 +29,6 @@ const BAN: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(1);
 
 const LATER: u32 = 4;
-
-/// A file that was refused so often in a row may be the reason itself.
-const MANY_FAILURES: u32 = 3;
 
 /// Who waits so long for a host is told.
 const NOTICED: Duration = Duration::from_secs(2);
@@ -73,19 +70,8 @@ impl Engine {
             && self.fails_whole_origin(now, origin, kind)
     }
 
-    /// Whether a refusal tells of its file alone, as that of each other one did, or as it was refused alone, again and
-    /// again, while others were answered.
+    /// Whether a refusal tells of its file alone, as that of each other one did.
     fn tells_of_file(&mut self, stream: &Stream) -> bool {
-        let (file, origin) = (stream.file, stream.origin);
-        let is_beside_others = self.refused(origin, file) == Refused::BesideOthers;
-        let failures = self.files[file.index()].failures;
-        let state = self.origin(origin);
-        if is_beside_others && state.streams == 0 {
-            state.refuses_files |= failures >= MANY_FAILURES;
-            if state.refuses_files {
-                return true;
-            }
-        }
         let state = self.origin(stream.origin);
         state.first_requests.on_refusal(stream.attempt, state.streams == 0);
         let tells = state.first_requests.tell_of_file(stream.attempt);

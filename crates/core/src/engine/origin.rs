@@ -48,8 +48,6 @@ pub(super) struct OriginState {
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
     pub(super) contact: Contact,
-    /// It has refused a file alone, again and again, while it answered for others.
-    pub(super) refuses_files: bool,
     /// Requests that it has answered as it should.
     pub(super) answered: u64,
     pub(super) forbidding: Forbidding,
@@ -98,7 +96,6 @@ impl OriginState {
             gives_ranges: true,
             refused_parts: 0,
             contact: Contact::None,
-            refuses_files: false,
             answered: 0,
             forbidding: Forbidding::default(),
             has_had_enough: false,
