@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
+use futures_util::stream::{FuturesUnordered, Stream};
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 use h2::{Ping, PingPong, Reason};
 use http::header::CONTENT_LENGTH;
@@ -58,6 +59,8 @@ struct Shared {
     task: RefCell<Waker>,
     /// `None` where a limit on the rate keeps windows small: what is read is given back at once.
     credit: Option<RefCell<ConnectionCredit>>,
+    /// Ends of streams that nobody else waits for.
+    ends: RefCell<FuturesUnordered<LocalBoxFuture<'static, ()>>>,
 }
 
 impl Shared {
@@ -68,6 +71,17 @@ impl Shared {
         if held.saturating_sub(self.made_up.get()) >= UNTOLD {
             self.task.borrow().wake_by_ref();
         }
+    }
+
+    /// The connection's task waits for this `end` of a stream.
+    fn wait_for(&self, end: LocalBoxFuture<'static, ()>) {
+        self.ends.borrow_mut().push(end);
+        self.task.borrow().wake_by_ref();
+    }
+
+    fn poll_ends(&self, cx: &mut Context<'_>) {
+        let mut ends = self.ends.borrow_mut();
+        while let Poll::Ready(Some(())) = Pin::new(&mut *ends).poll_next(cx) {}
     }
 }
 
@@ -120,6 +134,7 @@ where
         made_up: Cell::new(0),
         task: RefCell::new(Waker::noop().clone()),
         credit: limit.is_none().then_some(RefCell::new(credit)),
+        ends: RefCell::default(),
     });
     let capacity = Rc::new(Cell::new(INITIAL_STREAMS));
     let round_trip = connection
@@ -212,6 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Task<S> {
                 credit.borrow_mut().on_rtt(rtt);
             }
         }
+        self.shared.poll_ends(cx);
         self.make_up(cx);
         let ended = Pin::new(&mut self.connection).poll(cx);
         self.capacity.set(self.connection.max_concurrent_send_streams());

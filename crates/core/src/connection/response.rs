@@ -169,7 +169,9 @@ impl GetResponse {
             }
         };
         if taken.is_none() || is_at_end {
-            self.body = None;
+            if let Some(Body::Http2(body)) = self.body.take() {
+                body.leave();
+            }
             self.lease = None;
         }
         Ok(taken)

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::task::Poll;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -144,6 +145,35 @@ fn a_body_has_ended_when_all_has_come_though_its_server_never_says_so() {
         })
         .await;
         assert_eq!(client().text(&url).await.len(), 100);
+    });
+}
+
+#[test]
+fn bodies_of_which_all_has_come_are_not_waited_for_and_their_streams_not_reset() {
+    run(async {
+        let resets = Rc::<Cell<u32>>::default();
+        let counted = Rc::clone(&resets);
+        let url = server(move |_, mut connection| {
+            let resets = Rc::clone(&counted);
+            async move {
+                let mut unended: Vec<SendStream<Bytes>> = Vec::new();
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    // Each ends when the next one is asked for.
+                    for mut stream in unended.drain(..) {
+                        let reset = poll_fn(|cx| Poll::Ready(stream.poll_reset(cx))).await;
+                        resets.set(resets.get() + u32::from(reset.is_ready()));
+                        stream.send_data(Bytes::new(), true).unwrap();
+                    }
+                    unended.push(begun(&mut respond, 100, 100));
+                }
+            }
+        })
+        .await;
+        let client = client();
+        for _ in 0..5 {
+            assert_eq!(client.text(&url).await.len(), 100);
+        }
+        assert_eq!(resets.get(), 0);
     });
 }
 
