@@ -24,6 +24,10 @@ fn short_files(policy: Box<dyn Policy>, limits: UserLimits) -> World {
     world
 }
 
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
 /// The stream of the last file.
 const LAST: StreamId = StreamId(11);
 
@@ -54,7 +58,7 @@ fn an_end_that_was_lost_comes_over_a_connection_that_idles() {
 
 #[test]
 fn every_connection_that_is_open_brings_a_part_of_the_end() {
-    for policy in policies().into_iter().filter(|policy| policy.name() != "fixed") {
+    for policy in adaptive() {
         let name = policy.name().to_owned();
         let host = Host { rtt: Duration::from_millis(100), ..Host::default() };
         let mut world = World::new(policy).host("one", host.files(40, |_| 250_000));
@@ -208,4 +212,60 @@ fn what_has_stopped_comes_again_where_there_are_no_ranges() {
     world.run();
     world.assert_all_complete();
     assert!(world.seconds() < 8.0, "{} s", world.seconds());
+}
+
+/// Policies that choose for themselves how many files are in transfer.
+fn adaptive() -> impl Iterator<Item = Box<dyn Policy>> {
+    policies().into_iter().filter(|policy| policy.name() != "fixed")
+}
+
+#[test]
+fn bodies_that_pause_and_can_not_go_on_begin_anew_twice_at_most() {
+    for (pause, most) in [((1, 3), 18.0), ((3, 6), 36.0), ((1, 20), 90.0)] {
+        let pauses = Some((200_000, (secs(pause.0), secs(pause.1))));
+        let host = Host { ranges: false, pauses, rtt: Duration::from_millis(1), ..Host::default() };
+        let host = host.files(60, |_| 400_000);
+        for policy in adaptive() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", host.clone());
+            world.get_all();
+            world.run();
+            world.assert_all_complete();
+            assert!(world.fetches.len() < 120, "{name}, {pause:?}: {}", world.fetches.len());
+            assert!(world.seconds() < most, "{name}, {pause:?}: {} s", world.seconds());
+        }
+    }
+}
+
+#[test]
+fn bodies_without_a_length_that_end_late_do_not_begin_anew_for_ever() {
+    for protocol in [Protocol::Http11, Protocol::Http2] {
+        for (policy, most) in adaptive().map(|it| (it, 10.0)).chain([(fixed(4, 1), 50.0)]) {
+            let name = policy.name().to_owned();
+            let host = Host { protocol, states_size: false, ends_late: secs(2), ..Host::default() };
+            let mut world = World::new(policy).host("one", host.files(40, |_| 700_000));
+            world.get_all();
+            world.run();
+            world.assert_all_complete();
+            assert!(world.fetches.len() < 60, "{name}, {protocol:?}: {}", world.fetches.len());
+            assert!(world.seconds() < most, "{name}, {protocol:?}: {} s", world.seconds());
+        }
+    }
+}
+
+#[test]
+fn servers_that_think_get_as_many_requests_as_their_answers_take_long() {
+    let (rtt, thinks) = (Duration::from_millis(2), Duration::from_millis(200));
+    // Answers of 64 connections, and of a hundred streams at least.
+    for (protocol, most) in [(Protocol::Http11, 2.0), (Protocol::Http2, 1.0)] {
+        for policy in adaptive() {
+            let name = policy.name().to_owned();
+            let host = Host { protocol, rtt, thinks, ..Host::default() };
+            let mut world = World::new(policy).host("one", host.files(300, |_| 5_000));
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            assert!(world.seconds() < most, "{name}, {protocol:?}: {} s", world.seconds());
+        }
+    }
 }

@@ -42,6 +42,12 @@ pub(super) struct Host {
     pub(super) silent: bool,
     /// Sends one body after the other.
     pub(super) in_turn: bool,
+    /// Thinks about each answer for so long.
+    pub(super) thinks: Duration,
+    /// Pauses in each body after so many bytes, for so long at least and at most.
+    pub(super) pauses: Option<(u64, (Duration, Duration))>,
+    /// Ends each body so long after its last byte.
+    pub(super) ends_late: Duration,
     /// Says that it takes ranges.
     pub(super) ranges: bool,
     /// Gives a whole file where it is asked for its first part.
@@ -102,6 +108,9 @@ impl Default for Host {
             refuses: false,
             silent: false,
             in_turn: false,
+            thinks: Duration::ZERO,
+            pauses: None,
+            ends_late: Duration::ZERO,
             ranges: true,
             gives_wholes: false,
             fails_ranges: false,

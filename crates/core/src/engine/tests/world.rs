@@ -37,6 +37,9 @@ pub(super) struct Live {
     breaks_at: Option<u64>,
     /// Bytes that it may bring now, where it crawls.
     crawled: f64,
+    /// Where its host pauses, and until when it does.
+    pauses_at: Option<u64>,
+    paused_until: Timestamp,
 }
 
 /// What is known to happen.
@@ -475,6 +478,8 @@ impl World {
             end: range.map_or(u64::MAX, |range| range.end),
             breaks_at: None,
             crawled: 0.0,
+            pauses_at: None,
+            paused_until: self.now,
             fetch: fetch.clone(),
         };
         let rtt = self.hosts[&host].rtt;
@@ -483,7 +488,7 @@ impl World {
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
         *self.streams.entry(fetch.file).or_default() += 1;
-        self.later(rtt, Coming::Answer(fetch.stream));
+        self.later(rtt + self.hosts[&host].thinks, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
         if self.live.len() > self.descriptors {
             let failed = Outcome::Failed(Failure::new(ErrorKind::Descriptors, "too many open"));
@@ -566,6 +571,8 @@ impl World {
                 live.remote = Some(remote);
                 live.streaming = true;
                 live.breaks_at = breaks_after.map(|after| live.position + after);
+                let pauses = self.hosts[&live.host].pauses;
+                live.pauses_at = pauses.map(|(after, _)| live.position + after);
                 self.next_tick.get_or_insert(self.now + TICK);
                 let promised = self.hosts[&live.host].promised;
                 let end = live.position + promised;
@@ -660,7 +667,7 @@ impl World {
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,
-            response_time: host.rtt,
+            response_time: host.rtt + host.thinks,
         });
         Verdict::Body { head, remote, breaks_after }
     }
@@ -704,11 +711,15 @@ impl World {
     fn move_bytes(&mut self, stream: StreamId, share: f64) -> u64 {
         // Aborted by what another stream has just brought.
         let Some(live) = self.live.get_mut(&stream) else { return 0 };
+        if self.now < live.paused_until {
+            return 0;
+        }
         let host = &self.hosts[&live.host];
         let of_window = host.window as f64 * TICK.as_secs_f64() / host.rtt.as_secs_f64();
         let remote = live.remote.unwrap();
         let end = live.end.min(remote.size);
-        let stop = live.breaks_at.map_or(end, |at| at.min(end)).max(live.position);
+        let stops = [live.breaks_at, live.pauses_at].into_iter().flatten();
+        let stop = stops.fold(end, u64::min).max(live.position);
         let mut bytes = (share.min(of_window).ceil() as u64).min(stop - live.position);
         if let Some(rate) = self.crawling.get(&stream) {
             live.crawled += rate * TICK.as_secs_f64();
@@ -719,6 +730,12 @@ impl World {
         }
         let from = live.position;
         live.position += bytes;
+        if live.pauses_at.take_if(|at| *at == live.position).is_some() {
+            let (shortest, longest) =
+                host.pauses.map_or((Duration::ZERO, Duration::ZERO), |(_, it)| it);
+            let pause = shortest + (longest - shortest).mul_f64(self.random.fraction());
+            live.paused_until = self.now + pause;
+        }
         let (at, file) = (live.position, live.fetch.file);
         let local = &mut self.local[file.index()];
         local.brought += bytes;
@@ -729,6 +746,11 @@ impl World {
         // The engine may have cut or aborted it.
         let Some(live) = self.live.get(&stream) else { return bytes };
         if at >= live.end.min(remote.size) {
+            let ends_late = self.hosts[&live.host].ends_late;
+            if ends_late > Duration::ZERO && self.endless.insert(stream) {
+                let ended = Event::Ended { stream, result: Outcome::Complete };
+                self.later(ends_late, Coming::Event(Box::new(ended)));
+            }
             if self.endless.contains(&stream) {
                 return bytes;
             }
