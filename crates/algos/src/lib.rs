@@ -47,6 +47,7 @@ pub mod policy;
 pub mod ranges;
 pub mod rate;
 pub mod refusals;
+pub mod refused_files;
 mod request_rate;
 pub mod rests;
 pub mod silence;

@@ -319,6 +319,15 @@ impl OriginBudget {
         self.rate = RequestRate::default();
     }
 
+    /// A file turns out to be refused for itself: what was cut is given back, and nothing waited for on its account.
+    /// How many requests are answered in a time is another matter.
+    pub fn forgive_file(&mut self) {
+        if !self.has_pace() {
+            self.undo_cuts();
+            (self.vain_requests, self.vain_since, self.blocked_until) = (0, None, None);
+        }
+    }
+
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
     /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, the
     /// number is a guess, and soon there may be more.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pelton_algos::refusals::Forbidden;
+use pelton_algos::refused_files::Forbidden;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
@@ -19,11 +19,10 @@ pub(super) const fn patiently(attempts: u32) -> u32 {
     if attempts == 1 { 1 } else { attempts.saturating_mul(OVERLOAD_PATIENCE) }
 }
 
-/// A host that has answered so many requests since it refused a file first is not overloaded: the file is asked for
-/// so many times as often as where a host fails, after pauses that grow up to that of so many failures.
-const OTHERS_ANSWERED: u64 = 8;
+/// A file that is refused for itself is asked for so many times as often as where a host fails, after pauses that grow
+/// up to that of so many failures.
 const FILE_PATIENCE: u32 = 2;
-const MOST_BESIDE_OTHERS: u32 = 6;
+const MOST_FOR_ITSELF: u32 = 6;
 
 /// What comes once more if need be: a few first parts, or what came within this time.
 pub(super) const LITTLE: Bytes = Bytes::kib(1024);
@@ -36,13 +35,13 @@ const MOST_BY_CHANCE: u32 = 2;
 const MOST_FAILED_RANGES: u32 = 4;
 const MOST_FAILED_ATTEMPTS: u32 = 2;
 
-/// What else became of requests while one was refused.
+/// What a request was refused for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
     /// Some are refused whatever is done.
     ByChance,
-    /// Others were answered.
-    BesideOthers,
+    ForItself,
+    /// There were too many.
     WithOthers,
 }
 
@@ -111,10 +110,9 @@ impl Engine {
     fn retry_or_fail(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
         let Stream { file, origin, attempt, has_head, .. } = *stream;
         let retry = self.config.retry;
-        let budget = &self.origin(origin).budget;
         let is_refused = failure.kind == ErrorKind::Overloaded && retry.attempts > 1;
-        let is_paced = is_refused && budget.has_pace();
-        let answered = self.origin(origin).answered;
+        let is_of_file = self.files[file.index()].is_refused_for_itself;
+        let is_paced = is_refused && !is_of_file && self.origin(origin).budget.has_pace();
         // A host that can't be reached, or was asked too soon, says nothing about the file.
         let blameless = is_paced
             || stream.is_unreachable(failure.kind) && failure.kind != ErrorKind::Timeout
@@ -122,9 +120,6 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         // Streams that were in flight together fail together: that is one failed attempt.
         if attempt == entry.attempt && !blameless {
-            if entry.failures == 0 {
-                entry.answered_before = answered;
-            }
             entry.attempt += 1;
             entry.failures += 1;
             entry.setbacks += 1;
@@ -137,7 +132,7 @@ impl Engine {
         let refused = is_refused.then(|| self.refused(origin, file));
         let patience = match refused {
             _ if may_be_had_whole => retry.attempts,
-            Some(Refused::BesideOthers) => retry.attempts.saturating_mul(FILE_PATIENCE),
+            Some(Refused::ForItself) => retry.attempts.saturating_mul(FILE_PATIENCE),
             Some(_) => patiently(retry.attempts),
             None => retry.attempts,
         };
@@ -161,7 +156,7 @@ impl Engine {
         let another = entry.not_before.is_none();
         let most = match refused {
             Some(Refused::ByChance) => MOST_BY_CHANCE,
-            Some(Refused::BesideOthers) => MOST_BESIDE_OTHERS,
+            Some(Refused::ForItself) => MOST_FOR_ITSELF,
             _ => u32::MAX,
         };
         let setbacks = entry.setbacks.clamp(1, most);
@@ -178,13 +173,10 @@ impl Engine {
         self.hold(now + pause, file);
     }
 
-    /// Among what a further request for `file` was refused.
     fn refused(&self, origin: OriginId, file: FileId) -> Refused {
-        let state = &self.origins[origin.0 as usize];
-        let since = state.answered.saturating_sub(self.files[file.index()].answered_before);
         match () {
-            () if state.budget.refuses_by_chance() => Refused::ByChance,
-            () if since >= OTHERS_ANSWERED => Refused::BesideOthers,
+            () if self.origins[origin.0 as usize].budget.refuses_by_chance() => Refused::ByChance,
+            () if self.files[file.index()].is_refused_for_itself => Refused::ForItself,
             () => Refused::WithOthers,
         }
     }

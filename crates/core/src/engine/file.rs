@@ -90,8 +90,11 @@ pub(super) struct Transfer {
     pub(super) attempt: u64,
     /// Failed attempts in a row without progress.
     pub(super) failures: u32,
-    /// What its origin had answered when the first of them failed.
+    /// How often in a row it was refused (429, 503), and what its origin had answered before.
+    pub(super) refused: u32,
     pub(super) answered_before: u64,
+    /// That is so for itself, whatever is asked for beside it.
+    pub(super) is_refused_for_itself: bool,
     /// Failed attempts since one that brought something. Streams that go on meanwhile do not count:
     /// the server may bear them and no others.
     pub(super) setbacks: u32,
@@ -166,7 +169,9 @@ impl Transfer {
             opened: None,
             attempt: 0,
             failures: 0,
+            refused: 0,
             answered_before: 0,
+            is_refused_for_itself: false,
             setbacks: 0,
             doubts: 0,
             restarts: 0,

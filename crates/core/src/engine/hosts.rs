@@ -70,16 +70,34 @@ impl Engine {
             && self.fails_whole_origin(now, origin, kind)
     }
 
-    /// Whether a refusal tells of its file alone, as that of each other one did.
+    /// Whether a refusal tells of its file alone, as that of each other one did, or as all of that file did.
     fn tells_of_file(&mut self, stream: &Stream) -> bool {
-        let state = self.origin(stream.origin);
-        state.first_requests.on_refusal(stream.attempt, state.streams == 0);
-        let tells = state.first_requests.tell_of_file(stream.attempt);
-        if tells {
+        let entry = &mut self.files[stream.file.index()];
+        let is_new = !entry.is_refused_for_itself;
+        // Others that are under way may bring it all the same.
+        let counts = stream.attempt == entry.attempt && entry.ranges.streams() == 0;
+        let failed_before = stream.attempt.max(entry.refused.into());
+        entry.refused += u32::from(counts);
+        let state = &mut self.origins[stream.origin.0 as usize];
+        if entry.refused == 1 {
+            entry.answered_before = state.answered;
+        }
+        let others_answered = state.answered.saturating_sub(entry.answered_before);
+        let first_requests = &mut state.first_requests;
+        first_requests.on_refusal(failed_before, state.streams == 0);
+        if first_requests.tell_of_file(failed_before) {
             state.budget.forgive();
             state.has_had_enough = false;
+            return true;
         }
-        tells
+        entry.is_refused_for_itself = first_requests.is_for_itself(entry.refused, others_answered);
+        match entry.is_refused_for_itself {
+            false => return false,
+            true if !is_new => {}
+            true if first_requests.are_of_files() => state.budget.forgive(),
+            true => state.budget.forgive_file(),
+        }
+        true
     }
 
     pub(super) fn note_overload(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) {

@@ -92,6 +92,7 @@ impl Engine {
         (entry.gave_range, entry.ignores_ranges, entry.failed_ranges) = (false, false, 0);
         entry.attempt += 1;
         (entry.failures, entry.setbacks, entry.restarts) = (0, 0, 0);
+        (entry.refused, entry.is_refused_for_itself) = (0, false);
         self.totals.retries += 1;
         self.redecide = true;
         if self.files[file.index()].state == State::Opening {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::crowding::Crowding;
 use pelton_algos::limits::OriginBudget;
-use pelton_algos::refusals::{FirstRequests, Forbidding};
+use pelton_algos::refused_files::{FirstRequests, Forbidding};
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 

@@ -69,9 +69,12 @@ impl Engine {
         if answered_by != old_origin {
             self.move_stream(stream, old_origin, answered_by);
         }
-        let was_forbidden = std::mem::take(&mut self.files[file.index()].doubts) > 0;
+        let entry = &mut self.files[file.index()];
+        let was_forbidden = std::mem::take(&mut entry.doubts) > 0;
+        let refused_before = std::mem::take(&mut entry.refused);
+        entry.is_refused_for_itself = false;
         let state = self.origin(answered_by);
-        state.first_requests.on_answer(failed_before);
+        state.first_requests.on_answer(failed_before, refused_before);
         if was_forbidden {
             state.forbidding.on_given();
         }

@@ -260,7 +260,7 @@ fn servers_that_think_get_as_many_requests_as_their_answers_take_long() {
     for (protocol, most) in [(Protocol::Http11, 2.0), (Protocol::Http2, 1.0)] {
         for policy in adaptive() {
             let name = policy.name().to_owned();
-            let host = Host { protocol, rtt, thinks, ..Host::default() };
+            let host = Host { rtt, protocol, thinks, ..Host::default() };
             let mut world = World::new(policy).host("one", host.files(300, |_| 5_000));
             world.get_all();
             world.run();

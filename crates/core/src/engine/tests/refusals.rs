@@ -142,6 +142,7 @@ fn what_is_refused_whatever_is_done_holds_nothing_up() {
             world.get_all();
             world.run();
             world.assert_each_byte_once();
+
             assert!(world.seconds() < 12.0, "{name}, each {each}: {}", world.seconds());
         }
     }
@@ -275,5 +276,24 @@ fn who_is_refused_one_stream_more_has_the_file_by_the_others_and_asks_for_less()
         world.assert_all_complete();
         world.assert_each_byte_once();
         assert_eq!(in_parts(&world, made), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn many_files_that_are_refused_for_ever_do_not_hold_each_other_up() {
+    let host = Host { rtt: Duration::from_millis(20), ..Host::default() };
+    let host = host.files(200, |_| 100_000);
+    for each in [100, 40, 10, 4, 2] {
+        let refused = (1..200).step_by(each).map(|file| (format!("/{file}"), u32::MAX));
+        let host = Host { unready: refused.collect(), ..host.clone() };
+        for policy in policies() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", host.clone());
+            world.get_all();
+            world.run();
+            let failed = world.local.iter().filter(|it| it.ending != Some(Ending::Complete));
+            assert_eq!(failed.count(), host.unready.len(), "{name}, each {each}");
+            assert!(world.seconds() < 60.0, "{name}, each {each}: {}", world.seconds());
+        }
     }
 }

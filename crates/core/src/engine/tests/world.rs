@@ -733,7 +733,7 @@ impl World {
         if live.pauses_at.take_if(|at| *at == live.position).is_some() {
             let (shortest, longest) =
                 host.pauses.map_or((Duration::ZERO, Duration::ZERO), |(_, it)| it);
-            let pause = shortest + (longest - shortest).mul_f64(self.random.fraction());
+            let pause = shortest + longest.saturating_sub(shortest).mul_f64(self.random.fraction());
             live.paused_until = self.now + pause;
         }
         let (at, file) = (live.position, live.fetch.file);
