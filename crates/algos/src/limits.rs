@@ -359,14 +359,15 @@ impl OriginBudget {
         self.allowed
     }
 
-    /// A response arrived without complaint. Grows a cut budget by one when it is time; returns
-    /// whether it did.
-    pub fn on_success(&mut self, now: Timestamp) -> bool {
-        self.has_answered = true;
+    /// A request that `began` then was answered without complaint. Grows a cut budget by one when it is time; returns
+    /// whether it did. What was under way at the last cut says nothing of what is borne since.
+    pub fn on_success(&mut self, now: Timestamp, began: Timestamp) -> bool {
         self.breaks = 0;
         self.refusals.on_answer();
-        self.vain_requests = 0;
-        self.vain_since = None;
+        if self.overloaded_at.is_none_or(|at| began >= at) {
+            self.has_answered = true;
+            (self.vain_requests, self.vain_since) = (0, None);
+        }
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
         let interval = if is_risk { FORGIVEN_AFTER } else { GROWTH_INTERVAL };
         let grows = self.allowed < self.ceiling && now.saturating_since(self.changed) >= interval;
@@ -406,13 +407,13 @@ mod tests {
         assert!(budget.on_overload(at(1000), at(900), 64, None));
         assert!(!budget.on_overload(at(1100), at(900), 64, None), "the same event");
         assert_eq!(budget.allowed(at(1100)), 32);
-        budget.on_success(at(2400));
+        budget.on_success(at(2400), at(2400));
         assert!(budget.on_overload(at(2500), at(900), 20, None));
-        budget.on_success(at(2500));
+        budget.on_success(at(2500), at(2500));
         assert_eq!(budget.allowed(at(2500)), 10, "half of what was in use");
-        budget.on_success(at(3000));
+        budget.on_success(at(3000), at(3000));
         assert_eq!(budget.allowed(at(3000)), 10);
-        budget.on_success(at(4600));
+        budget.on_success(at(4600), at(4600));
         assert_eq!(budget.allowed(at(4600)), 11);
     }
 
@@ -421,7 +422,7 @@ mod tests {
         let mut budget = OriginBudget::new(64).starting_with(6);
         assert_eq!((budget.capacity(), budget.borne()), (6, Some(6)));
         for second in 0..=20 {
-            budget.on_success(at(second * 1000));
+            budget.on_success(at(second * 1000), at(second * 1000));
         }
         assert_eq!(budget.capacity(), 16, "one more each two seconds");
         budget.set_ceiling(100);
@@ -435,10 +436,10 @@ mod tests {
         budget.on_overload(at(0), at(0), 12, None);
         assert_eq!((budget.capacity(), budget.too_many), (6, Some(12)));
         for second in 1..60 {
-            budget.on_success(at(second * 1000));
+            budget.on_success(at(second * 1000), at(second * 1000));
         }
         assert_eq!(budget.capacity(), 11, "one less than what was too many");
-        budget.on_success(at(110_000));
+        budget.on_success(at(110_000), at(110_000));
         assert_eq!((budget.capacity(), budget.too_many), (12, Some(13)), "a minute later");
     }
 
@@ -447,8 +448,8 @@ mod tests {
         let mut budget = OriginBudget::new(64);
         assert!(budget.on_crowd(at(0), 4));
         assert!(!budget.on_crowd(at(10), 6), "there are fewer already");
-        assert!(!budget.on_success(at(3000)) && budget.capacity() == 4);
-        assert!(budget.on_success(at(60_000)) && budget.capacity() == 5);
+        assert!(!budget.on_success(at(3000), at(3000)) && budget.capacity() == 4);
+        assert!(budget.on_success(at(60_000), at(60_000)) && budget.capacity() == 5);
     }
 
     #[test]
@@ -456,14 +457,14 @@ mod tests {
         let mut budget = OriginBudget::new(16);
         for second in 1..100 {
             assert!(!budget.on_break(at(second * 300), at(0), 2), "now and then one of two");
-            budget.on_success(at(second * 300));
+            budget.on_success(at(second * 300), at(second * 300));
         }
         assert_eq!(budget.capacity(), 16);
         let together: Vec<u32> =
             (1..=16).rev().filter(|in_use| budget.on_break(at(90_000), at(0), *in_use)).collect();
         assert_eq!(together, [8], "nine of sixteen, and once");
         assert_eq!((budget.capacity(), budget.too_many), (4, None));
-        assert!(budget.on_success(at(92_000)), "soon there may be more");
+        assert!(budget.on_success(at(92_000), at(92_000)), "soon there may be more");
     }
 
     #[test]
@@ -474,7 +475,7 @@ mod tests {
             assert!(!budget.on_refusal(at(round * 100), refused(at(0), 3)));
             assert!(!budget.on_refusal(at(round * 100), refused(at(0), 2)));
             for _ in 0..18 {
-                budget.on_success(at(round * 100));
+                budget.on_success(at(round * 100), at(round * 100));
             }
         }
         assert_eq!(budget.capacity(), 16);
@@ -502,7 +503,7 @@ mod tests {
                 if refuses(nth) {
                     budget.on_refusal(now, refused(began, at_once));
                 } else {
-                    budget.on_success(now);
+                    budget.on_success(now, now);
                 }
             }
         }
@@ -562,7 +563,7 @@ mod tests {
         assert_eq!((budget.capacity(), budget.vain_requests()), (32, 2));
         assert_eq!(budget.vain_for(at(301)), Duration::from_millis(200));
         assert_eq!(budget.allowed(at(301)), 8);
-        budget.on_success(at(400));
+        budget.on_success(at(400), at(400));
         assert_eq!((budget.allowed(at(400)), budget.vain_requests()), (32, 0));
     }
 
@@ -597,7 +598,7 @@ mod tests {
             for (gap, took, in_use, overloaded) in events {
                 now += gap;
                 let began = now.saturating_sub(took);
-                if overloaded { budget.on_overload(at(now), at(began), in_use, None); } else { budget.on_success(at(now)); }
+                if overloaded { budget.on_overload(at(now), at(began), in_use, None); } else { budget.on_success(at(now), at(now)); }
                 prop_assert!((1..=ceiling.max(1)).contains(&budget.allowed(at(now))));
             }
         }

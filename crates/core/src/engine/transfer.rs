@@ -62,6 +62,7 @@ impl Engine {
         known.has_head = true;
         known.recent.on_head(now, rtt);
         let (file, whole, old_origin) = (known.file, known.whole, known.origin);
+        let began = known.began;
         let failed_before = known.attempt;
         let part = known.in_parts.then_some(head.partial);
         known.in_parts &= head.partial;
@@ -78,7 +79,7 @@ impl Engine {
         if was_forbidden {
             state.forbidding.on_given();
         }
-        self.note_answer(now, answered_by, head.protocol);
+        self.note_answer(now, answered_by, began, head.protocol);
         let at_least = self.link.estimate().rtt;
         self.note_response(now, Response { took: head.response_time, at_least });
         let entry = &mut self.files[file.index()];
@@ -183,7 +184,13 @@ impl Engine {
         self.redecide = true;
     }
 
-    fn note_answer(&mut self, now: Timestamp, origin: OriginId, protocol: Protocol) {
+    fn note_answer(
+        &mut self,
+        now: Timestamp,
+        origin: OriginId,
+        began: Timestamp,
+        protocol: Protocol,
+    ) {
         let state = self.origin(origin);
         let multiplexes = protocol == Protocol::Http2;
         let news = !state.has_answered() || state.multiplexes != multiplexes;
@@ -191,16 +198,16 @@ impl Engine {
         state.answered += 1;
         state.budget.on_answer();
         self.redecide |= news;
-        self.note_success(now, origin);
+        self.note_success(now, origin, began);
     }
 
-    fn note_success(&mut self, now: Timestamp, origin: OriginId) {
+    fn note_success(&mut self, now: Timestamp, origin: OriginId, began: Timestamp) {
         let state = self.origin(origin);
         state.contact = Contact::Answered;
         state.connect_failures = 0;
         state.failing_since = None;
         state.has_told_of_wait = false;
-        self.redecide |= state.budget.on_success(now);
+        self.redecide |= state.budget.on_success(now, began);
     }
 
     pub(super) fn on_continued(&mut self, now: Timestamp, stream: StreamId) {
@@ -270,7 +277,7 @@ impl Engine {
         self.remove_stream(stream);
         match outcome {
             Outcome::Complete => {
-                self.redecide |= self.descriptors.on_success(now);
+                self.redecide |= self.descriptors.on_success(now, ended.began);
                 if let Some(in_flight) = in_flight.filter(|s| ended.whole && s.end.is_none()) {
                     self.learn_size(file, in_flight.position);
                     let entry = &self.files[file.index()];
@@ -298,7 +305,7 @@ impl Engine {
                     self.on_failure(now, ended, Failure::new(ErrorKind::Protocol, message));
                     return;
                 };
-                self.note_success(now, ended.origin);
+                self.note_success(now, ended.origin, ended.began);
                 self.keep_existing(file, existing.size);
                 return;
             }
