@@ -2,6 +2,10 @@
 //! beside it. Some servers answer the first requests for each file so until they have made it, and some one request too
 //! many.
 
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
 /// So many first requests that were refused while no other was under way, and so many later ones that were answered
 /// thereafter, tell of files.
 const TELLING_ALONE: u32 = 2;
@@ -100,9 +104,20 @@ const DOUBTS_FOR_MANY: u32 = 5;
 /// So many files that were asked for no more, and none that was had later, tell that 403 is about files.
 const TELLING_FORBIDDEN: u32 = 2;
 
+/// Who has answered so many requests and forbids so many files in a row may have banned whoever asked for too much. It is
+/// waited for this long, as such bans take seconds.
+const MANY_ANSWERS: u32 = 8;
+const TELLING_BAN: u32 = 4;
+const LONGEST_BAN: Duration = Duration::from_secs(10);
+
 /// Whether 403 tells of its file, or of one request too many: that is what some servers answer those with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Forbidding {
+    answered: u32,
+    /// When a request was forbidden, if none was answered that began later.
+    since: Option<Timestamp>,
+    /// So many were forbidden that began since then.
+    in_a_row: u32,
     /// Files that were asked for often enough.
     forbidden: u32,
     forbids_many: bool,
@@ -123,6 +138,38 @@ impl Forbidding {
     /// A request for a file was answered that was forbidden before, or another one brings it: it was one too many.
     pub fn on_given(&mut self) {
         self.forbids_many = true;
+    }
+
+    /// A request that `began` then was answered. One that was under way when the first was forbidden says nothing of
+    /// those that came after.
+    pub fn on_answer(&mut self, began: Timestamp) {
+        self.answered = self.answered.saturating_add(1);
+        if self.since.is_some_and(|since| began >= since) {
+            (self.in_a_row, self.since) = (0, None);
+        }
+    }
+
+    /// A request that `began` then was forbidden, for a file that had been so `doubts` times before. Where its client may be
+    /// banned that is one too many, and where that lasts it was none. What is asked for again tells nothing of others.
+    pub fn weigh_ban(
+        &mut self,
+        now: Timestamp,
+        began: Timestamp,
+        doubts: u32,
+    ) -> Option<Forbidden> {
+        let since = *self.since.get_or_insert(now);
+        let counts = began >= since && doubts == 0;
+        self.in_a_row = self.in_a_row.saturating_add(u32::from(counts));
+        let may_be_ban =
+            !self.are_files() && self.answered >= MANY_ANSWERS && self.in_a_row >= TELLING_BAN;
+        if !may_be_ban {
+            return None;
+        }
+        if now.saturating_since(since) < LONGEST_BAN {
+            return Some(Forbidden::TooMany);
+        }
+        (self.forbidden, self.forbids_many) = (TELLING_FORBIDDEN, false);
+        Some(Forbidden::File)
     }
 
     /// A file was forbidden that had been so `doubts` times before, `alone` where no other request was under way. Idle
@@ -206,6 +253,26 @@ mod tests {
         let half = FirstRequests { refused_again: 0, ..first };
         let told = |in_a_row| half.clone().is_for_itself(in_a_row, 20);
         assert_eq!([3, 6, 7].map(told), [false, false, true]);
+    }
+
+    #[test]
+    fn who_forbids_all_after_many_answers_may_have_banned_for_a_while() {
+        let mut forbidding = Forbidding::default();
+        let at = Timestamp::from_millis;
+        let weigh = |forbidding: &mut Forbidding, began, doubts| {
+            forbidding.weigh_ban(at(began + 50), at(began), doubts)
+        };
+        assert!((50..70).all(|began| weigh(&mut forbidding, began, 0).is_none()), "none given");
+        (0..8).for_each(|_| forbidding.on_answer(at(120)));
+        assert!([200; 9].iter().all(|began| weigh(&mut forbidding, *began, 0).is_none()));
+        forbidding.on_answer(at(210));
+        let row = [250; 4].map(|began| weigh(&mut forbidding, began, 0));
+        assert_eq!(row, [None, None, None, Some(Forbidden::TooMany)], "what came before is one");
+        assert_eq!(weigh(&mut forbidding, 10_000, 0), Some(Forbidden::TooMany));
+        assert_eq!(weigh(&mut forbidding, 10_200, 0), Some(Forbidden::File), "that is no ban");
+        let mut one = Forbidding::default();
+        (0..8).for_each(|_| one.on_answer(at(100)));
+        assert!((200..209).all(|began| weigh(&mut one, began, 1).is_none()));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Engine {
     pub(super) fn on_failure(&mut self, now: Timestamp, stream: Stream, mut failure: Failure) {
         let Stream { file, origin, began, .. } = stream;
         if failure.kind == ErrorKind::Auth {
-            match self.weigh_forbidden(origin, file, failure.is_forbidden) {
+            match self.weigh_forbidden(now, &stream, failure.is_forbidden) {
                 Forbidden::TooMany => failure.kind = ErrorKind::Overloaded,
                 Forbidden::Doubt => return self.ask_again(now, &stream, failure),
                 Forbidden::File => {}
@@ -74,7 +74,8 @@ impl Engine {
 
     /// Whether a file is forbidden, or was asked for beside too many others. Who refuses one more stream of what others
     /// bring at present has enough of them.
-    fn weigh_forbidden(&mut self, origin: OriginId, file: FileId, is_403: bool) -> Forbidden {
+    fn weigh_forbidden(&mut self, now: Timestamp, stream: &Stream, is_403: bool) -> Forbidden {
+        let Stream { file, origin, began, .. } = *stream;
         let serves = |id| self.streams.get(&id).is_some_and(|stream| stream.has_head);
         let entry = &self.files[file.index()];
         let (doubts, is_served) = (entry.doubts, entry.ranges.stream_ids().any(serves));
@@ -84,16 +85,22 @@ impl Engine {
             state.forbidding.on_given();
             return Forbidden::TooMany;
         }
-        if !may_ask_again || state.opened <= 1 {
+        if !may_ask_again {
             return Forbidden::File;
         }
         let were_files = state.forbidding.are_files();
-        let told = state.forbidding.on_forbidden(doubts, state.streams == 0);
+        let is_alone = state.streams == 0;
+        let of_ban = state.forbidding.weigh_ban(now, began, doubts);
+        let told = match of_ban {
+            Some(told) => told,
+            None if state.opened <= 1 => return Forbidden::File,
+            None => state.forbidding.on_forbidden(doubts, is_alone),
+        };
         if !were_files && state.forbidding.are_files() {
             state.budget.forgive();
             self.redecide = true;
         }
-        self.files[file.index()].doubts += 1;
+        self.files[file.index()].doubts += u32::from(of_ban.is_none());
         told
     }
 

@@ -76,6 +76,7 @@ impl Engine {
         entry.is_refused_for_itself = false;
         let state = self.origin(answered_by);
         state.first_requests.on_answer(failed_before, refused_before);
+        state.forbidding.on_answer(began);
         if was_forbidden {
             state.forbidding.on_given();
         }

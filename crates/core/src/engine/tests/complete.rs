@@ -26,6 +26,11 @@ fn mixed() -> Host {
     })
 }
 
+/// Policies that choose for themselves how many files are in transfer.
+pub(super) fn adaptive() -> impl Iterator<Item = Box<dyn Policy>> {
+    policies().into_iter().filter(|policy| policy.name() != "fixed")
+}
+
 #[test]
 fn a_bare_list_arrives_under_every_policy() {
     for policy in policies() {

@@ -7,7 +7,7 @@ use pelton_algos::ranges::StreamId;
 use pelton_algos::units::BitRate;
 
 use super::super::*;
-use super::complete::{fixed, policies};
+use super::complete::{adaptive, fixed, policies};
 use super::host::Host;
 use super::world::World;
 use crate::connection::Protocol;
@@ -212,11 +212,6 @@ fn what_has_stopped_comes_again_where_there_are_no_ranges() {
     world.run();
     world.assert_all_complete();
     assert!(world.seconds() < 8.0, "{} s", world.seconds());
-}
-
-/// Policies that choose for themselves how many files are in transfer.
-fn adaptive() -> impl Iterator<Item = Box<dyn Policy>> {
-    policies().into_iter().filter(|policy| policy.name() != "fixed")
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pelton_algos::limits::RetryConfig;
 
 use super::super::*;
-use super::complete::{fixed, policies};
+use super::complete::{adaptive, fixed, policies};
 use super::host::{Ending, Host, Remote};
 use super::world::World;
 use crate::ErrorKind;
@@ -212,6 +212,27 @@ fn short_files_that_were_forbidden_beside_too_many_others_come_later() {
             let forbidden = world.fetches.len() - 100;
             assert!(world.seconds() < 15.0, "{name}, {allows} at once: {}", world.seconds());
             assert!(forbidden < 100, "{name}, {allows} at once: {forbidden} in vain");
+        }
+    }
+}
+
+#[test]
+fn who_is_forbidden_everything_after_many_answers_waits_for_some_seconds() {
+    for (seconds, most) in [(Some(3), 13.0), (None, 25.0)] {
+        for policy in adaptive() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", Host::default().files(200, |_| 100_000));
+            world.get_all();
+            world.run_for(Duration::from_secs(1));
+            world.host_mut("one").allows = 0;
+            if let Some(seconds) = seconds {
+                world.run_for(Duration::from_secs(seconds));
+                world.host_mut("one").allows = usize::MAX;
+            }
+            world.run();
+            let came = world.local.iter().all(|it| it.ending == Some(Ending::Complete));
+            assert_eq!(came, seconds.is_some(), "{name}");
+            assert!(world.seconds() < most, "{name}, {came}, {} s", world.seconds());
         }
     }
 }
