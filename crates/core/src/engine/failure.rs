@@ -38,8 +38,11 @@ const MOST_FAILED_ATTEMPTS: u32 = 2;
 /// What a request was refused for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
+    /// So many are answered in a time.
+    TooSoon,
     /// Some are refused whatever is done.
     ByChance,
+    /// Its file is refused whatever is done.
     ForItself,
     /// There were too many.
     WithOthers,
@@ -115,28 +118,18 @@ impl Engine {
     }
 
     fn retry_or_fail(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
-        let Stream { file, origin, attempt, has_head, .. } = *stream;
+        let Stream { file, origin, .. } = *stream;
         let retry = self.config.retry;
         let is_refused = failure.kind == ErrorKind::Overloaded && retry.attempts > 1;
-        let is_of_file = self.files[file.index()].is_refused_for_itself;
-        let is_paced = is_refused && !is_of_file && self.origin(origin).budget.has_pace();
-        // A host that can't be reached, or was asked too soon, says nothing about the file.
-        let blameless = is_paced
-            || stream.is_unreachable(failure.kind) && failure.kind != ErrorKind::Timeout
-            || stream.is_turned_away(failure.kind) && self.turns_all_away(stream);
-        let entry = &mut self.files[file.index()];
-        // Streams that were in flight together fail together: that is one failed attempt.
-        if attempt == entry.attempt && !blameless {
-            entry.attempt += 1;
-            entry.failures += 1;
-            entry.setbacks += 1;
+        let refused = is_refused.then(|| self.refused(origin, file));
+        if !self.is_blameless(stream, failure.kind, refused) {
+            self.count_attempt(stream);
         }
         let may_be_had_whole = self.may_be_had_whole(stream, failure.kind);
         if self.are_ranges_vain(stream, failure.kind) {
             self.leave_ranges(file, failure.message);
             return;
         }
-        let refused = is_refused.then(|| self.refused(origin, file));
         let patience = match refused {
             _ if may_be_had_whole => retry.attempts,
             Some(Refused::ForItself) => retry.attempts.saturating_mul(FILE_PATIENCE),
@@ -159,31 +152,61 @@ impl Engine {
         if failure.kind.is_answer() {
             self.give_back(stream, failure.kind);
         }
-        let entry = &self.files[file.index()];
-        let another = entry.not_before.is_none();
+        let another = self.files[file.index()].not_before.is_none();
+        self.totals.retries += u64::from(another);
+        let pause = self.pause_after(stream, &failure, refused);
+        self.hold(now + pause, file);
+    }
+
+    /// A host that can't be reached, or was asked too soon, says nothing about the file.
+    fn is_blameless(&self, stream: &Stream, kind: ErrorKind, refused: Option<Refused>) -> bool {
+        refused == Some(Refused::TooSoon)
+            || stream.is_unreachable(kind) && kind != ErrorKind::Timeout
+            || stream.is_turned_away(kind) && self.turns_all_away(stream)
+    }
+
+    /// Streams that were in flight together fail together: that is one failed attempt.
+    fn count_attempt(&mut self, stream: &Stream) {
+        let entry = &mut self.files[stream.file.index()];
+        if stream.attempt == entry.attempt {
+            entry.attempt += 1;
+            entry.failures += 1;
+            entry.setbacks += 1;
+        }
+    }
+
+    /// How long the file of `stream` waits after its `failure`.
+    fn pause_after(
+        &mut self,
+        stream: &Stream,
+        failure: &Failure,
+        refused: Option<Refused>,
+    ) -> Duration {
+        let entry = &self.files[stream.file.index()];
         let most = match refused {
             Some(Refused::ByChance) => MOST_BY_CHANCE,
             Some(Refused::ForItself) => MOST_FOR_ITSELF,
             _ => u32::MAX,
         };
-        let setbacks = entry.setbacks.clamp(1, most);
         // Who has brought much until its connection broke may go on at once.
-        let has_broken =
-            has_head && matches!(failure.kind, ErrorKind::Reset | ErrorKind::ShortBody);
-        let goes_on = has_broken && entry.takes_ranges && stream.recent.has_brought_much();
-        let pause = if goes_on || is_paced {
-            failure.retry_after.unwrap_or_default()
-        } else {
-            retry.pause(setbacks, failure.retry_after, &mut self.jitter)
-        };
-        self.totals.retries += u64::from(another);
-        self.hold(now + pause, file);
+        let is_cut = matches!(failure.kind, ErrorKind::Reset | ErrorKind::ShortBody);
+        let goes_on =
+            stream.has_head && is_cut && entry.takes_ranges && stream.recent.has_brought_much();
+        if goes_on || refused == Some(Refused::TooSoon) {
+            return failure.retry_after.unwrap_or_default();
+        }
+        let setbacks = entry.setbacks.clamp(1, most);
+        self.config.retry.pause(setbacks, failure.retry_after, &mut self.jitter)
     }
 
+    /// What a further request for `file` was refused for.
     fn refused(&self, origin: OriginId, file: FileId) -> Refused {
+        let budget = &self.origins[origin.0 as usize].budget;
+        let is_of_file = self.files[file.index()].is_refused_for_itself;
         match () {
-            () if self.origins[origin.0 as usize].budget.refuses_by_chance() => Refused::ByChance,
-            () if self.files[file.index()].is_refused_for_itself => Refused::ForItself,
+            () if budget.has_pace() && !is_of_file => Refused::TooSoon,
+            () if budget.refuses_by_chance() => Refused::ByChance,
+            () if is_of_file => Refused::ForItself,
             () => Refused::WithOthers,
         }
     }

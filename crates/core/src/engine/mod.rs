@@ -16,6 +16,7 @@ mod event;
 mod failure;
 mod file;
 mod growth;
+mod heads;
 mod hosts;
 mod lanes;
 mod learnt;

@@ -87,6 +87,8 @@ pub(super) struct Http1 {
     unsent: RefCell<BytesMut>,
     /// So many further ones are about to be sent: they go out in one piece with those.
     due: Cell<usize>,
+    /// The watcher has met requests that wait for those.
+    is_held: Cell<bool>,
     is_closed: Cell<bool>,
     /// Wakes the task that watches the connection.
     watcher: RefCell<Option<Waker>>,
@@ -116,6 +118,7 @@ impl Http1 {
             is_spoilt: Cell::default(),
             unsent: RefCell::default(),
             due: Cell::default(),
+            is_held: Cell::default(),
             is_closed: Cell::default(),
             watcher: RefCell::default(),
         }
@@ -177,6 +180,7 @@ impl Http1 {
         }
         self.watcher.replace(Some(cx.waker().clone()));
         if self.due.get() > 0 {
+            self.is_held.set(true);
             return Poll::Pending;
         }
         if let Poll::Ready(Err(_)) = self.poll_send(cx) {
@@ -204,7 +208,7 @@ impl Http1 {
     /// The request that was waited for is there, or will not come.
     pub(super) fn end_wait(&self) {
         self.due.set(self.due.get() - 1);
-        if self.due.get() == 0 {
+        if self.due.get() == 0 && self.is_held.take() {
             self.wake_watcher();
         }
     }
