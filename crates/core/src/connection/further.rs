@@ -31,6 +31,10 @@ const THINKS: u32 = 4;
 /// After so many requests in a row that were not answered none is sent before its turn.
 const MOST_MISSED: u32 = 2;
 
+/// Beside so many requests at most more of the same files is asked for: where there are many files most are short, and a
+/// server thinks about as many of them at a time.
+const FEW: usize = 8;
+
 /// How requests that were sent before their turn went.
 #[derive(Debug, Default)]
 pub(super) struct Missed(Cell<u32>);
@@ -105,7 +109,8 @@ impl Http {
         let set = self.set(&origin);
         let Some(rtt) = set.rtt.get() else { return pending().await };
         sleep(thinks_after(rtt)).await;
-        if !set.answered.is_nothing() || !set.may_be_asked_early() || !set.has_room() {
+        let is_of_use = set.answered.is_nothing() && set.outstanding() <= FEW;
+        if !is_of_use || !set.may_be_asked_early() || !set.has_room() {
             return pending().await;
         }
         let mut url = without_userinfo(&request.url);

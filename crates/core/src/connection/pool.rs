@@ -249,6 +249,11 @@ impl OriginSet {
         state.waiters.len() < idle + state.opening + state.may_open_more(self.limit.get())
     }
 
+    /// Requests that are under way.
+    pub(super) fn outstanding(&self) -> usize {
+        self.state.borrow().connections.iter().map(|it| it.outstanding.get()).sum()
+    }
+
     pub(super) fn has_connections(&self) -> bool {
         self.state.borrow().existing() > 0
     }
