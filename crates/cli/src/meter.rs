@@ -20,9 +20,16 @@ use crate::{logging, output, route, stop};
 struct Watched {
     meter: Box<dyn PowerMeter>,
     last: Option<(Timestamp, Joules)>,
-    power: Watts,
+    /// Since the reading before, if this one is newer.
+    power: Option<Watts>,
+    /// When the last one was true.
+    fresh_at: Timestamp,
     lost: bool,
 }
+
+/// A meter is late by so many of its intervals at most, and so much longer.
+const LATE_INTERVALS: u32 = 3;
+const LATE: Duration = Duration::from_millis(300);
 
 /// One line of `pelton meter --json`.
 #[derive(Serialize)]
@@ -52,7 +59,10 @@ pub(crate) fn run(args: &MeterArgs) -> Result<ExitCode> {
         let total = |watched: &Watched| {
             let (at, joules) = watched.last.unwrap_or_default();
             let seconds = at.since_start().as_secs_f64();
-            format!("{joules} in {seconds:.1} s ({})", watched.meter.source())
+            match watched.last {
+                Some(_) => format!("{joules} in {seconds:.1} s ({})", watched.meter.source()),
+                None => format!("no reading ({})", watched.meter.source()),
+            }
         };
         for watched in &meters {
             eprintln!("{}", total(watched));
@@ -169,7 +179,7 @@ async fn watch(args: &MeterArgs, meters: &mut [Watched]) -> Result<()> {
 
 impl Watched {
     fn new(meter: Box<dyn PowerMeter>) -> Self {
-        Self { meter, last: None, power: Watts::ZERO, lost: false }
+        Self { meter, last: None, power: None, fresh_at: Timestamp::START, lost: false }
     }
 
     fn read(&mut self, now: Timestamp) {
@@ -177,23 +187,34 @@ impl Watched {
             Ok(reading) => {
                 let (before, joules) = self.last.unwrap_or((reading.at, Joules::ZERO));
                 if reading.at > before {
-                    self.power = reading.total.saturating_sub(joules) / (reading.at - before);
+                    let drawn = reading.total.saturating_sub(joules);
+                    self.power = Some(drawn / (reading.at - before));
+                    self.fresh_at = reading.at;
                 }
                 self.last = Some((reading.at, reading.total));
-                self.lost = false;
+                let late = self.meter.resolution().interval * LATE_INTERVALS + LATE;
+                let is_late = now.saturating_since(self.fresh_at) > late;
+                let name = self.meter.source().name;
+                self.note_lost(is_late, || format!("{name} tells nothing new"));
             }
-            Err(error) => {
-                if !self.lost {
-                    eprintln!("{error}");
-                }
-                self.lost = true;
-            }
+            Err(error) => self.note_lost(true, || error.to_string()),
         }
+    }
+
+    /// Says once why nothing is shown any more.
+    fn note_lost(&mut self, is_lost: bool, why: impl Fn() -> String) {
+        if is_lost && !self.lost {
+            eprintln!("{}", why());
+        }
+        self.lost = is_lost;
     }
 
     /// Shows the last reading; false when nobody reads any more.
     fn show(&self, now: Timestamp, args: &MeterArgs) -> Result<bool> {
-        let Some((_, joules)) = self.last.filter(|_| !self.lost) else { return Ok(true) };
+        let (Some((_, joules)), Some(power)) = (self.last.filter(|_| !self.lost), self.power)
+        else {
+            return Ok(true);
+        };
         let at_s = now.since_start().as_secs_f64();
         let scope = match self.meter.scope() {
             Scope::Radio => "radio",
@@ -202,7 +223,7 @@ impl Watched {
             Scope::Device => "device",
         };
         let source = self.meter.source().to_string();
-        let (watts, joules_so_far) = (self.power.get(), joules.get());
+        let (watts, joules_so_far) = (power.get(), joules.get());
         if args.text.json {
             let event = "power";
             return output::json_line(&Line {
@@ -214,7 +235,7 @@ impl Watched {
                 joules: joules_so_far,
             });
         }
-        let line = format!("{at_s:8.1} s {:>9} {joules:>9}  {source} ({scope})\n", self.power);
+        let line = format!("{at_s:8.1} s {power:>9} {joules:>9}  {source} ({scope})\n");
         output::print(line.as_bytes())
     }
 }

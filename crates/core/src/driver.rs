@@ -356,7 +356,9 @@ impl Run {
             memory.learn(self.driver.engine.learnt());
         }
         let (now, traffic) = (self.now(), self.traffic());
-        self.driver.metering.finish(now, &traffic);
+        if let Some(reason) = self.driver.metering.finish(now, &traffic) {
+            self.driver.recorder.meter_lost(now, reason);
+        }
         let totals = self.driver.engine.totals();
         let duration = now.since_start();
         let rate = throughput(totals.delivered, duration);

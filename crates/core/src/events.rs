@@ -37,14 +37,15 @@ pub enum RunEvent {
 }
 
 /// Something is of no use that was asked for, and the run goes on without it: a list of digests that is
-/// none.
+/// none, or a meter that has stopped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Warning {
     /// Since the run began, seconds.
     pub at_s: f64,
-    /// Where it is.
-    pub url: String,
-    /// One line for people: the URL, and why.
+    /// Where it is; nothing where it is the meter, which could not tell the joules of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// One line for people: what it is, and why.
     pub reason: String,
 }
 

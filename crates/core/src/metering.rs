@@ -1,10 +1,11 @@
 //! Reads the meter of a run, and says which file drew what.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Joules;
-use pelton_power::{Choice, PowerMeter, Reading, Traffic};
+use pelton_power::{Choice, MeterError, PowerMeter, Reading, Traffic};
 
 use crate::engine::FileId;
 
@@ -15,8 +16,16 @@ pub(crate) struct Metering {
     stand_in: Option<Box<dyn PowerMeter>>,
     label: String,
     last: Option<Reading>,
+    /// When the first reading was true.
+    first_at: Option<Timestamp>,
+    /// Why there was none the last time.
+    lost: Option<String>,
     shares: Shares,
 }
+
+/// What a meter tells is late by so many of its intervals at most, and so much longer as whoever reads it is late.
+const LATE_INTERVALS: u32 = 3;
+const LATE: Duration = Duration::from_secs(1);
 
 impl Metering {
     /// No joules; `why` is for people.
@@ -26,6 +35,8 @@ impl Metering {
             stand_in: None,
             label: why.to_owned(),
             last: None,
+            first_at: None,
+            lost: None,
             shares: Shares::default(),
         }
     }
@@ -38,7 +49,7 @@ impl Metering {
             }
             None => reason,
         };
-        Self { meter: Some(meter), stand_in, label, last: None, shares: Shares::default() }
+        Self { meter: Some(meter), stand_in, label, ..Self::none("") }
     }
 
     /// Where joules come from, and why from there.
@@ -63,17 +74,45 @@ impl Metering {
     /// Reads the meter, and deals what was drawn since the last time to the files that moved.
     pub(crate) fn read(&mut self, now: Timestamp, traffic: &Traffic) {
         let Some(meter) = &mut self.meter else { return };
-        match meter.read(now, traffic) {
-            Ok(reading) => self.take(reading),
-            Err(error) => tracing::debug!(%error, "no reading this time"),
-        }
+        let read = meter.read(now, traffic);
+        self.note(read);
     }
 
-    /// The last reading, which holds the tail.
-    pub(crate) fn finish(&mut self, now: Timestamp, traffic: &Traffic) {
-        let Some(meter) = &mut self.meter else { return };
-        if let Ok(reading) = meter.finish(now, traffic) {
-            self.take(reading);
+    /// The last reading, which holds the tail. What is wrong with it, where it does not tell of the whole run: then the run
+    /// has no joules.
+    pub(crate) fn finish(&mut self, now: Timestamp, traffic: &Traffic) -> Option<String> {
+        let meter = self.meter.as_mut()?;
+        let read = meter.finish(now, traffic);
+        let late = meter.resolution().interval * LATE_INTERVALS + LATE;
+        let name = meter.source().name;
+        self.note(read);
+        let first_at = self.first_at;
+        let at = self.last.map(|last| last.at);
+        let is_late = at.is_some_and(|at| now.saturating_since(at) > late);
+        if self.lost.is_none() && !is_late {
+            // A run that was over before the meter told anything new has no joules, either.
+            self.last =
+                self.last.filter(|last| first_at.is_none_or(|at| last.at > at || at >= now));
+            return None;
+        }
+        self.last = None;
+        let wrong = self.lost.take().unwrap_or_else(|| format!("{name} has told nothing new"));
+        let told = at.unwrap_or_default().since_start().as_secs_f64();
+        let all = now.since_start().as_secs_f64();
+        Some(format!("{wrong}: {told:.1} s of {all:.1} s were measured, so the run has no joules"))
+    }
+
+    fn note(&mut self, read: Result<Reading, MeterError>) {
+        match read {
+            Ok(reading) => {
+                self.lost = None;
+                self.first_at.get_or_insert(reading.at);
+                self.take(reading);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no reading this time");
+                self.lost = Some(error.to_string());
+            }
         }
     }
 
@@ -129,8 +168,6 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use pelton_power::meters::Replay;
     use pelton_power::{Scope, Source, SourceKind};
 
@@ -178,6 +215,38 @@ mod tests {
         }
         assert_eq!(policies, [0.0, 7.0]);
         assert_eq!(metering.last().unwrap().total, Joules::new(2.0));
+    }
+
+    #[test]
+    fn a_meter_that_ends_before_the_run_has_measured_none_of_it() {
+        struct Ends(Box<dyn PowerMeter>);
+        impl PowerMeter for Ends {
+            fn source(&self) -> Source {
+                self.0.source()
+            }
+            fn scope(&self) -> Scope {
+                self.0.scope()
+            }
+            fn read(&mut self, now: Timestamp, traffic: &Traffic) -> Result<Reading, MeterError> {
+                // It stands still from the second second on.
+                self.0.read(now.min(Timestamp::from_millis(1_000)), traffic)
+            }
+        }
+        let told = |meter, until: u64| {
+            let choice = Choice { meter, reason: "a test".to_owned(), stand_in: None };
+            let mut metering = Metering::new(choice);
+            (0..until).for_each(|second| read(&mut metering, second));
+            let end = Timestamp::new(Duration::from_secs(until));
+            let wrong = metering.finish(end, &Traffic::default());
+            (wrong, metering.last().map(|last| last.total.get()))
+        };
+        let series = [(0, 0.0), (9, 18.0)];
+        assert_eq!(told(replay(&series), 5), (None, Some(10.0)));
+        assert_eq!(told(Box::new(Ends(replay(&series))), 1), (None, Some(2.0)));
+        let (wrong, energy) = told(Box::new(Ends(replay(&series))), 5);
+        let wrong = wrong.unwrap();
+        assert!(wrong.contains("1.0 s of 5.0 s were measured"), "{wrong}");
+        assert_eq!(energy, None);
     }
 
     #[test]

@@ -279,7 +279,16 @@ impl Recorder {
 
     /// Something is of no use, and the run goes on without it.
     pub(crate) fn warned(&self, now: Timestamp, url: &url::Url, reason: String) {
-        self.outbox.put(RunEvent::Warning(Warning { at_s: seconds(now), url: shown(url), reason }));
+        self.warn(now, Some(shown(url)), reason);
+    }
+
+    /// The meter could not tell the joules of the run.
+    pub(crate) fn meter_lost(&self, now: Timestamp, reason: String) {
+        self.warn(now, None, reason);
+    }
+
+    fn warn(&self, now: Timestamp, url: Option<String>, reason: String) {
+        self.outbox.put(RunEvent::Warning(Warning { at_s: seconds(now), url, reason }));
     }
 
     /// A server compressed what was not asked for like that: told once, of the first.

@@ -25,44 +25,70 @@ pub enum CaptureError {
     /// Its link layer is not one that is understood.
     #[error("link type {0} is not understood: capture Ethernet or raw IP")]
     LinkType(i32),
-    /// No packet shows who the client is.
-    #[error("nothing shows which side is the client: name its address")]
-    NoClient,
+    /// It holds none of IP.
+    #[error("it holds no packets of IP")]
+    NoPackets,
+    /// It holds none of this client.
+    #[error("none of its {packets} packets is of {client}: name another address")]
+    NotThere {
+        /// Who was named.
+        client: IpAddr,
+        /// How many it holds.
+        packets: usize,
+    },
 }
 
-/// Reads the packets of a capture in the order of time. Without `client`, that is who sent the first
-/// SYN, else the first packet. What is no IP is left out.
+/// What a capture holds.
+#[derive(Debug)]
+pub struct Capture {
+    /// Packets of the client, in the order of time.
+    pub packets: Vec<Packet>,
+    /// Who the client is.
+    pub client: IpAddr,
+    /// Nothing shows that: it is who has sent the first packet.
+    pub is_guess: bool,
+}
+
+/// Reads the packets of a capture. Without `client`, that is who has opened the first connection, by its SYN or the
+/// answer to that, else who has sent the first packet. What is no IP is left out.
 ///
 /// # Errors
 /// As [`CaptureError`] says.
 pub fn read(
     input: impl Read + Send + 'static,
     client: Option<IpAddr>,
-) -> Result<Vec<Packet>, CaptureError> {
+) -> Result<Capture, CaptureError> {
     let mut seen = records(input)?;
     seen.sort_by_key(|packet| packet.at);
-    let opener = || seen.iter().find(|packet| packet.is_opening).or_else(|| seen.first());
-    let client = client.or_else(|| opener().map(|packet| packet.from.ip()));
-    let client = client.ok_or(CaptureError::NoClient)?;
+    let opener = client.or_else(|| seen.iter().find_map(|packet| packet.opener));
+    let is_guess = opener.is_none();
+    let client = opener.or_else(|| seen.first().map(|packet| packet.from.ip()));
+    let client = client.ok_or(CaptureError::NoPackets)?;
     let began = seen.first().map_or(Duration::ZERO, |packet| packet.at);
     let (mut flows, mut sites) = (Numbers::default(), Numbers::default());
-    let packets = seen.iter().filter_map(|packet| {
-        let (direction, local, server) = if packet.from.ip() == client {
-            (Direction::Sent, packet.from, packet.to)
-        } else if packet.to.ip() == client {
-            (Direction::Received, packet.to, packet.from)
-        } else {
-            return None;
-        };
-        let tcp = packet.tcp.map(|tcp| Tcp {
-            flow: flows.of((local, server)),
-            site: sites.of((server, server)),
-            ..tcp
-        });
-        let at = Timestamp::new(packet.at.saturating_sub(began));
-        Some(Packet { at, direction, bytes: Bytes(packet.length), tcp })
-    });
-    Ok(packets.collect())
+    let packets: Vec<Packet> = seen
+        .iter()
+        .filter_map(|packet| {
+            let (direction, local, server) = if packet.from.ip() == client {
+                (Direction::Sent, packet.from, packet.to)
+            } else if packet.to.ip() == client {
+                (Direction::Received, packet.to, packet.from)
+            } else {
+                return None;
+            };
+            let tcp = packet.tcp.map(|tcp| Tcp {
+                flow: flows.of((local, server)),
+                site: sites.of((server, server)),
+                ..tcp
+            });
+            let at = Timestamp::new(packet.at.saturating_sub(began));
+            Some(Packet { at, direction, bytes: Bytes(packet.length), tcp })
+        })
+        .collect();
+    if packets.is_empty() {
+        return Err(CaptureError::NotThere { client, packets: seen.len() });
+    }
+    Ok(Capture { packets, client, is_guess })
 }
 
 /// Numbers things in the order in which they are met.
@@ -82,12 +108,36 @@ struct Seen {
     from: SocketAddr,
     to: SocketAddr,
     length: u64,
-    is_opening: bool,
+    /// Who has opened its connection, where it shows that.
+    opener: Option<IpAddr>,
     tcp: Option<Tcp>,
 }
 
+/// What is wrong with a file, in words.
+fn malformed<I>(error: &PcapError<I>) -> CaptureError {
+    let words = match error {
+        PcapError::Eof | PcapError::UnexpectedEof | PcapError::Incomplete(_) => "it ends too soon",
+        PcapError::BufferTooSmall => "a block is longer than a mebibyte",
+        PcapError::HeaderNotRecognized => "it begins otherwise",
+        PcapError::ReadError => "it can't be read",
+        _ => "a block is not as it should be",
+    };
+    CaptureError::Malformed(words.to_owned())
+}
+
+/// Units of an interface's time in a second (`if_tsresol` of pcapng): a power of two where the highest bit is set, else of
+/// ten.
+fn parts_of_second(resolution: u8) -> u64 {
+    let exponent = u32::from(resolution & 0x7f);
+    let parts = if resolution & 0x80 == 0 {
+        10_u64.checked_pow(exponent)
+    } else {
+        2_u64.checked_pow(exponent)
+    };
+    parts.unwrap_or(u64::MAX)
+}
+
 fn records(input: impl Read + Send + 'static) -> Result<Vec<Seen>, CaptureError> {
-    let malformed = |error: &dyn std::fmt::Debug| CaptureError::Malformed(format!("{error:?}"));
     let mut reader = create_reader(BUFFER, input).map_err(|error| malformed(&error))?;
     let mut seen = Vec::new();
     // Of a pcap file, and of each interface of a pcapng file.
@@ -115,12 +165,13 @@ fn records(input: impl Read + Send + 'static) -> Result<Vec<Seen>, CaptureError>
             }
             PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
-                let resolution = interface.ts_resolution().unwrap_or(1_000_000).max(1);
-                interfaces.push((interface.linktype, resolution));
+                interfaces.push((interface.linktype, parts_of_second(interface.if_tsresol)));
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
                 let interface = interfaces.get(packet.if_id as usize);
-                let (link, resolution) = *interface.ok_or_else(|| malformed(&"no interface"))?;
+                let unknown =
+                    || CaptureError::Malformed("a packet of an unknown interface".to_owned());
+                let (link, resolution) = *interface.ok_or_else(unknown)?;
                 let (seconds, part) = packet.decode_ts(0, resolution);
                 let nanos = u128::from(part) * 1_000_000_000 / u128::from(resolution);
                 let at = Duration::from_secs(seconds.into()) + Duration::from_nanos(nanos as u64);
@@ -162,14 +213,7 @@ fn seen(at: Duration, sliced: &LaxSlicedPacket<'_>) -> Option<Seen> {
     };
     let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else {
         let end = |ip| SocketAddr::new(ip, 0);
-        return Some(Seen {
-            at,
-            from: end(from),
-            to: end(to),
-            length,
-            is_opening: false,
-            tcp: None,
-        });
+        return Some(Seen { at, from: end(from), to: end(to), length, opener: None, tcp: None });
     };
     let timestamps = tcp.options_iterator().find_map(|option| match option {
         Ok(TcpOptionElement::Timestamp(value, echo)) => Some((value, echo)),
@@ -183,7 +227,7 @@ fn seen(at: Duration, sliced: &LaxSlicedPacket<'_>) -> Option<Seen> {
         from: SocketAddr::new(from, tcp.source_port()),
         to: SocketAddr::new(to, tcp.destination_port()),
         length,
-        is_opening: tcp.syn() && !tcp.ack(),
+        opener: tcp.syn().then_some(if tcp.ack() { to } else { from }),
         tcp: Some(facts),
     })
 }
@@ -247,7 +291,7 @@ mod tests {
         ];
         // Nanosecond magic and raw IP, as the lab's own packet log is.
         let file = pcap(0xa1b2_3c4d, 101, 60, &records);
-        let packets = read(Cursor::new(file), None).unwrap();
+        let packets = read(Cursor::new(file), None).unwrap().packets;
         let told: Vec<_> = packets
             .iter()
             .map(|p| (p.at.since_start().as_millis(), p.direction, p.bytes.0))
@@ -264,12 +308,12 @@ mod tests {
         let records =
             [(9, 0, packet(true, false, 10, true)), (9, 500_000, packet(false, false, 20, true))];
         let file = pcap(0xa1b2_c3d4, 1, 65_535, &records);
-        let packets = read(Cursor::new(file.clone()), Some(SERVER.into())).unwrap();
+        let packets = read(Cursor::new(file.clone()), Some(SERVER.into())).unwrap().packets;
         assert_eq!(packets[0].direction, Direction::Received);
         assert_eq!(packets[1].at, Timestamp::from_millis(500));
         assert_eq!(packets[1].bytes, Bytes(72));
-        let nobody = read(Cursor::new(file), Some([1, 1, 1, 1].into())).unwrap();
-        assert!(nobody.is_empty());
+        let error = read(Cursor::new(file), Some([1, 1, 1, 1].into())).unwrap_err().to_string();
+        assert!(error.contains("none of its 2 packets is of 1.1.1.1"), "{error}");
     }
 
     #[test]
@@ -303,10 +347,33 @@ mod tests {
             body.extend(data);
             file.extend(block(6, &body));
         }
-        let packets = read(Cursor::new(file), None).unwrap();
+        let packets = read(Cursor::new(file), None).unwrap().packets;
         assert_eq!(packets.len(), 2);
         assert_eq!(packets[1].at, Timestamp::from_millis(250));
         assert_eq!(packets[1].direction, Direction::Received);
+    }
+
+    #[test]
+    fn times_count_in_powers_of_two_and_ten() {
+        assert_eq!([6, 9, 0x94].map(parts_of_second), [1_000_000, 1_000_000_000, 1 << 20]);
+        assert_eq!([99, 0xff].map(parts_of_second), [u64::MAX; 2]);
+    }
+
+    #[test]
+    fn who_answers_a_syn_is_the_server() {
+        let bytes = |syn, ack| {
+            let mut bytes = Vec::new();
+            let tcp = PacketBuilder::ipv4(SERVER, CLIENT, 64).tcp(80, 40_000, 1, 1_000);
+            let tcp = if syn { tcp.syn() } else { tcp };
+            let tcp = if ack { tcp.ack(1) } else { tcp };
+            tcp.write(&mut bytes, &[]).unwrap();
+            bytes
+        };
+        for (syn, client, guessed) in [(true, CLIENT, false), (false, SERVER, true)] {
+            let file = pcap(0xa1b2_c3d4, 101, 99, &[(0, 0, bytes(syn, true))]);
+            let capture = read(Cursor::new(file), None).unwrap();
+            assert_eq!((capture.client, capture.is_guess), (client.into(), guessed));
+        }
     }
 
     #[test]
@@ -320,6 +387,6 @@ mod tests {
         assert!(read(Cursor::new(cut.to_vec()), None).is_err());
         let empty = pcap(0xa1b2_c3d4, 101, 99, &[]);
         let error = read(Cursor::new(empty), None).unwrap_err().to_string();
-        assert!(error.contains("name its address"), "{error}");
+        assert!(error.contains("no packets of IP"), "{error}");
     }
 }

@@ -1,5 +1,7 @@
 //! `pelton-lab`: measures pelton and its peers on emulated links.
 
+#[macro_use]
+mod out;
 mod commands;
 
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 //! A device's own numbers: from a TOML file, or from the `power_profile.xml` that every Android
 //! device carries.
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use pelton_algos::units::Watts;
 
@@ -11,6 +11,9 @@ use crate::radio::RadioProfile;
 
 mod android;
 mod toml_file;
+
+/// How XML begins that an Android package has in it (`RES_XML_TYPE`).
+const COMPILED_XML: &[u8] = &[3, 0, 8, 0];
 
 /// What is known of a device. What a file leaves out stays as [`ModelledConfig::default`] has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,8 +55,16 @@ impl Device {
             Some(file) => (file, AndroidRadio::Modem),
             None => (path, AndroidRadio::Wifi),
         };
-        let text = fs::read_to_string(file)
-            .map_err(|error| ProfileError { name: file.to_owned(), reason: error.to_string() })?;
+        let failed = |reason: String| ProfileError { name: file.to_owned(), reason };
+        let read = |path| {
+            let is_file = fs::metadata(path)?.is_file();
+            if is_file { fs::read(path) } else { Err(io::Error::other("it is no regular file")) }
+        };
+        let bytes = read(file).map_err(|error: io::Error| failed(error.to_string()))?;
+        if bytes.starts_with(COMPILED_XML) {
+            return Err(failed("it is compiled: decode it first, as apktool does".to_owned()));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| failed("it is no text".to_owned()))?;
         let extension = Path::new(file).extension();
         if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("xml")) {
             Self::from_android(file, &text, radio)

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &CellsArgs) -> Result<ExitCode> {
             format!("{}", down.queue.0 / 1000),
         ]);
     }
-    println!("{links}\n");
+    outln!("{links}\n");
     let mut sets = table(&["set", "about", "files", "bytes"], 2);
     for (name, set) in &cells.sets {
         // `long` has no size without a link.
@@ -70,6 +70,6 @@ pub(crate) fn run(args: &CellsArgs) -> Result<ExitCode> {
         let bytes: Bytes = files.iter().map(|file| Bytes(file.size)).sum();
         sets.add_row([name.clone(), set.about.clone(), files.len().to_string(), bytes.to_string()]);
     }
-    println!("{sets}\n\nThe size of `long` is that on 20x60. `pages` means all of page-*.");
+    outln!("{sets}\n\nThe size of `long` is that on 20x60. `pages` means all of page-*.");
     Ok(ExitCode::SUCCESS)
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     let links: Vec<_> = args.links.iter().map(|name| cells.link(name)).collect::<Result<_, _>>()?;
     become_able()?;
     let capacity = probe::capacity()?;
-    println!("capacity: {capacity} of full IP packets\n");
+    outln!("capacity: {capacity} of full IP packets\n");
     let mut table = table(&["link", "what", "measured", "expected", "error %"], 2);
     for (name, link) in args.links.iter().zip(links) {
         let rate = link.spec.down.peak_rate();
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
             row("payload, Mbit/s", flow.mbps(), rate.mbps() * PAYLOAD as f64 / 1500.0);
         }
     }
-    println!("{table}");
+    outln!("{table}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,14 +5,19 @@ use std::fs::{self, File};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use pelton_lab::capture::Capture;
 use pelton_lab::{capture, drawing};
 use pelton_power::Radio;
 use pelton_power::device::Device;
 use pelton_power::radio::{RadioMachine, RadioProfile};
 use pelton_power::sleep::{Card, Outcome, SleepPolicy, Spent, evaluate};
 use pelton_power::trace::{Direction, Packet, radio_over, round_trip};
+
+/// Sleep policies wake for each beacon of a trace, also where nothing passes.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Joules of a trace: under every sleep policy of papers/003, or of another radio by its states
 #[derive(Debug, clap::Args)]
@@ -27,7 +32,7 @@ pub(crate) struct EnergyArgs {
     /// Draw the radio's power over time
     #[arg(long, value_name = "FILE.svg")]
     trace: Option<PathBuf>,
-    /// The client's address; else that of who sent the first SYN
+    /// The client's address; else that of who opened the first connection, or sent the first packet
     #[arg(long, value_name = "ADDRESS")]
     client: Option<IpAddr>,
 }
@@ -35,14 +40,29 @@ pub(crate) struct EnergyArgs {
 pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
     let named = || args.file.display().to_string();
     let file = File::open(&args.file).with_context(named)?;
-    let packets = capture::read(file, args.client).with_context(named)?;
+    let Capture { packets, client, is_guess } =
+        capture::read(file, args.client).with_context(named)?;
+    if is_guess {
+        eprintln!(
+            "no connection is opened in it: {client}, which sends first, is taken for the client (--client)"
+        );
+    }
+    let is_wavelan = args.profile == Radio::Wavelan.name();
+    let lasted = packets.last().map_or(Duration::ZERO, |packet| packet.at.since_start());
+    if is_wavelan && lasted > LONGEST {
+        let seconds = lasted.as_secs();
+        bail!(
+            "{}: {seconds} s, and sleep policies go through a day at most: cut it, or name another --profile",
+            named()
+        );
+    }
     let profile = profile(&args.profile)?;
-    print!("{}", describe(&args.file, &packets));
+    out!("{}", describe(&args.file, &packets));
     let radio = radio_over(profile, &packets);
-    if args.profile == Radio::Wavelan.name() {
-        print!("{}", policies(&packets));
+    if is_wavelan {
+        out!("{}", policies(&packets));
     } else {
-        print!("{}", states(&radio));
+        out!("{}", states(&radio));
     }
     if let Some(path) = &args.trace {
         fs::write(path, drawing::power_over_time(&radio))

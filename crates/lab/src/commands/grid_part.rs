@@ -40,7 +40,7 @@ impl GridPart {
     ) -> Result<Vec<Vec<Regret>>> {
         let every = if self.quick { QUICK_STRIDE } else { self.every.unwrap_or(1) };
         let grid = Grid::full(self.seed)?.every(every, self.from);
-        println!("{} cells, seed {}; joules are modelled", grid.cells.len(), self.seed);
+        outln!("{} cells, seed {}; joules are modelled", grid.cells.len(), self.seed);
         let oracles = self.oracles()?;
         let oracles = &oracles;
         let measurement = Measurement { grid: &grid, seed: self.seed, policies, variants, oracles };

@@ -29,9 +29,9 @@ pub(crate) struct RegretArgs {
 
 pub(crate) fn run(args: &RegretArgs) -> Result<ExitCode> {
     let regrets = args.part.measure(&Adaptive::ALL, &[Variant::default()])?.concat();
-    print!("{}", Summary(&regrets));
+    out!("{}", Summary(&regrets));
     if args.worst {
-        print!("{}", extremes(&regrets));
+        out!("{}", extremes(&regrets));
     }
     if let Some(file) = &args.csv {
         fs::write(file, csv(&regrets))

@@ -137,7 +137,7 @@ fn real(args: &ReproduceArgs, pairs: Option<&[(u32, u32)]>) -> Result<ExitCode> 
     show(args, &points, "real packets, HTTP/1.1 in the clear but for -h2")?;
     for cell in &measured.results.cells {
         for why in &cell.failures {
-            println!("{}, {}, {}: failed: {why}", cell.link, cell.set, cell.client);
+            outln!("{}, {}, {}: failed: {why}", cell.link, cell.set, cell.client);
         }
     }
     measured.code()
@@ -151,8 +151,8 @@ fn real(_args: &ReproduceArgs, _pairs: Option<&[(u32, u32)]>) -> Result<ExitCode
 /// Prints points and claims, and writes the page where it was asked for.
 fn show(args: &ReproduceArgs, points: &[Point], how: &str) -> Result<()> {
     let (title, claims) = (args.figure.title(), args.figure.claims(points));
-    println!("{title}; {how}; seed {}, {} repeats; joules are modelled", args.seed, args.repeats);
-    println!(
+    outln!("{title}; {how}; seed {}, {} repeats; joules are modelled", args.seed, args.repeats);
+    outln!(
         "the paper's Table I is lost; sets that stand for its own: HTML small, image medium, video large\n"
     );
     let mut table = table(
@@ -173,9 +173,9 @@ fn show(args: &ReproduceArgs, points: &[Point], how: &str) -> Result<()> {
             format!("{:.1}", point.efficiency.median / 1e3),
         ]);
     }
-    println!("{}\n", table.trim_fmt());
+    outln!("{}\n", table.trim_fmt());
     for claim in &claims {
-        println!("{claim}");
+        outln!("{claim}");
     }
     let Some(file) = &args.page else { return Ok(()) };
     let mut command: Vec<String> = std::env::args().skip(1).collect();

@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let cells = args.source.load()?;
     let measured = args.lab.measure(plan(args, &cells)?)?;
-    println!("{}", matrix::show(&measured.results));
+    outln!("{}", matrix::show(&measured.results));
     measured.code()
 }
 

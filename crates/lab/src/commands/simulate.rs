@@ -14,6 +14,7 @@ use pelton_lab::model::LinkSpec;
 use pelton_lab::sim::grid::Grid;
 use pelton_lab::sim::oracle::{Goal, Oracle};
 use pelton_lab::sim::{FileList, OriginConfig, Scenario, chart};
+use pelton_power::Radio;
 
 use super::cells::CellsSource;
 
@@ -108,6 +109,16 @@ struct Place {
     link: LinkSpec,
     origin: OriginConfig,
     files: FileList,
+    /// By whose model joules are charged, and decisions made.
+    radio: Radio,
+}
+
+impl Place {
+    fn scenario(&self, seed: u64) -> Scenario<'_> {
+        let mut scenario = Scenario::new(&self.link, self.origin, &self.files, seed);
+        scenario.power.radio = self.radio.profile();
+        scenario
+    }
 }
 
 impl SimulateArgs {
@@ -125,12 +136,13 @@ impl SimulateArgs {
         let cell = cell.ok_or_else(|| anyhow!("no cell of the grid is called {name:?}"))?;
         let files = grid.files(cell).context("its set is gone")?.clone();
         let link = cell.link(files.bytes())?;
-        Ok(Place { name: name.to_owned(), link, origin: cell.origin, files })
+        Ok(Place { name: name.to_owned(), link, origin: cell.origin, files, radio: Radio::Wifi })
     }
 
     fn place_of_cells(&self, link: &str, set: &str) -> Result<Place> {
         let cells = self.source.load()?;
-        let spec = cells.link(link)?.spec.clone();
+        let found = cells.link(link)?;
+        let (spec, radio) = (found.spec.clone(), found.radio);
         let found = cells.sets(set)?;
         let [(_, found)] = found[..] else {
             bail!("`pages` are forty sets: name one of them, as page-050-1024");
@@ -138,23 +150,24 @@ impl SimulateArgs {
         let files = FileList::new(&found.files(self.seed, spec.down.peak_rate()))?;
         let origin = self.origin();
         let name = format!("{set} over {link}, {}", origin.name());
-        Ok(Place { name, link: spec, origin, files })
+        Ok(Place { name, link: spec, origin, files, radio })
     }
 }
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
     let place = args.place()?;
     if args.oracle {
-        print!("{}", best_numbers(&place, args.seed));
+        out!("{}", best_numbers(&place, args.seed));
         return Ok(ExitCode::SUCCESS);
     }
     let policy = args.policy();
-    let title = format!("{}, {}, seed {}", place.name, policy.name(), args.seed);
-    let mut scenario = Scenario::new(&place.link, place.origin, &place.files, args.seed);
+    let (radio, policy_name) = (place.radio.name(), policy.name());
+    let title = format!("{}, {policy_name}, radio {radio}, seed {}", place.name, args.seed);
+    let mut scenario = place.scenario(args.seed);
     scenario.traced = true;
     let ending = scenario.run(policy);
-    println!("{title}");
-    print!("{}", chart::text(&ending));
+    outln!("{title}");
+    out!("{}", chart::text(&ending));
     if let Some(file) = &args.svg {
         let drawn = chart::svg(&title, &ending);
         fs::write(file, drawn).with_context(|| format!("can't write {}", file.display()))?;
@@ -163,7 +176,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<ExitCode> {
 }
 
 fn best_numbers(place: &Place, seed: u64) -> String {
-    let scenario = Scenario::new(&place.link, place.origin, &place.files, seed);
+    let scenario = place.scenario(seed);
     // Losses are luck.
     let oracle = Oracle::sweep(&scenario, &[seed, seed + 1, seed + 2]);
     let mut text = format!("{}, the best static numbers, seed {seed}\n", place.name);

@@ -39,9 +39,16 @@ pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode> {
         }
     }
     let regrets = args.part.measure(&policies, &variants)?;
-    println!(
+    outln!(
         "{:<27} {:>7}  {:<6} {:>8} {:>8} {:>8} {:>8}  {:>6}",
-        "constant", "value", "policy", "mean", "median", "90 %", "worst", "missed"
+        "constant",
+        "value",
+        "policy",
+        "mean",
+        "median",
+        "90 %",
+        "worst",
+        "missed"
     );
     for constant in constants {
         for value in constant.values {
@@ -50,7 +57,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode> {
             let mark = if at == 0 { "*" } else { " " };
             for policy in constant.policies {
                 let of_policy = regrets[at].iter().filter(|regret| regret.policy == *policy);
-                println!(
+                outln!(
                     "{:<27} {:>6}{mark}  {:<6} {}",
                     constant.name,
                     value,
@@ -60,7 +67,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<ExitCode> {
             }
         }
     }
-    println!("* as it is");
+    outln!("* as it is");
     Ok(ExitCode::SUCCESS)
 }
 

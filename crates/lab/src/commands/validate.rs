@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<ExitCode> {
         eprintln!("    {}", percent(comparison.error()));
         comparisons.push(comparison);
     }
-    print!("{}", shown(&comparisons));
+    out!("{}", shown(&comparisons));
     if let Some(file) = &args.out {
         let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let head = format!(

@@ -1,6 +1,7 @@
 //! Android's power profile: mean currents in mA, by the names of its documentation ("Measuring
 //! power values", source.android.com).
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use pelton_algos::units::{BitRate, Watts};
@@ -29,7 +30,7 @@ struct Item {
     #[serde(rename = "@name")]
     name: String,
     #[serde(default, rename = "$text")]
-    value: Option<f64>,
+    value: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -37,22 +38,49 @@ struct Array {
     #[serde(rename = "@name")]
     name: String,
     #[serde(default, rename = "value")]
-    values: Vec<f64>,
+    values: Vec<String>,
 }
 
+/// No phone draws more, in mA.
+const MOST_MILLIAMPERES: f64 = 1e5;
+
+/// Cells of batteries have some volts; the profile counts them in mV.
+const VOLTAGES: RangeInclusive<f64> = 1_000.0..=60_000.0;
+
 impl Profile {
-    fn item(&self, name: &str) -> Option<f64> {
-        let item = self.items.iter().find(|item| item.name == name)?;
-        item.value.filter(|value| value.is_finite() && *value >= 0.0)
+    fn item(&self, name: &str) -> Result<Option<f64>, String> {
+        let item = self.items.iter().find(|item| item.name == name);
+        let value = item.and_then(|item| item.value.as_deref());
+        value.map(|text| current(name, text)).transpose()
     }
 
     /// A single value, or the largest of a list: power levels are listed from small to large.
-    fn largest(&self, name: &str) -> Option<f64> {
+    fn largest(&self, name: &str) -> Result<Option<f64>, String> {
         let array = self.arrays.iter().find(|array| array.name == name);
-        let values = array.map(|array| array.values.iter().copied());
-        let largest = values.and_then(|values| values.filter(|v| *v >= 0.0).max_by(f64::total_cmp));
-        largest.or_else(|| self.item(name))
+        let values = array.map_or(&[][..], |array| &array.values);
+        let values: Vec<f64> =
+            values.iter().map(|text| current(name, text)).collect::<Result<_, _>>()?;
+        let largest = values.into_iter().max_by(f64::total_cmp);
+        if largest.is_some() { Ok(largest) } else { self.item(name) }
     }
+
+    /// Volts by the item `name`, which has mV.
+    fn volts(&self, name: &str) -> Result<f64, String> {
+        match self.item(name)? {
+            None => Ok(VOLTS),
+            Some(millivolts) if VOLTAGES.contains(&millivolts) => Ok(millivolts / 1e3),
+            Some(other) => Err(format!("{name} is {other}: it counts in mV")),
+        }
+    }
+}
+
+fn current(name: &str, text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.trim().parse().ok();
+    let value = value.filter(|value| (0.0..=MOST_MILLIAMPERES).contains(value));
+    value.ok_or_else(|| {
+        let shown: String = text.trim().chars().take(40).collect();
+        format!("{name} is {shown:?}: values are numbers from 0 to {MOST_MILLIAMPERES}")
+    })
 }
 
 pub(super) fn parse(text: &str, radio: AndroidRadio) -> Result<Device, String> {
@@ -65,8 +93,8 @@ pub(super) fn parse(text: &str, radio: AndroidRadio) -> Result<Device, String> {
             AndroidRadio::Wifi => wifi(&profile)?,
             AndroidRadio::Modem => modem(&profile)?,
         },
-        cpu_per_core: core(&profile).map(|ma| watts(ma, VOLTS)),
-        base: awake(&profile).map(|ma| watts(ma, VOLTS)),
+        cpu_per_core: core(&profile)?.map(|ma| watts(ma, VOLTS)),
+        base: awake(&profile)?.map(|ma| watts(ma, VOLTS)),
     };
     Ok(device)
 }
@@ -81,8 +109,8 @@ fn missing(name: &str) -> String {
 
 /// The controller draws its idle current all the time that it is on, and more while bytes move.
 fn wifi(profile: &Profile) -> Result<RadioProfile, String> {
-    let value = |name: &str| profile.item(name).ok_or_else(|| missing(name));
-    let volts = profile.item("wifi.controller.voltage").map_or(VOLTS, |mv| mv / 1e3);
+    let value = |name: &str| profile.item(name)?.ok_or_else(|| missing(name));
+    let volts = profile.volts("wifi.controller.voltage")?;
     let idle = watts(value("wifi.controller.idle")?, volts);
     let receive = watts(value("wifi.controller.rx")?, volts);
     let send = watts(value("wifi.controller.tx")?, volts);
@@ -103,12 +131,15 @@ fn wifi(profile: &Profile) -> Result<RadioProfile, String> {
 /// The modem's own values, else the `radio.active` of older profiles. How long it stays awake after
 /// the last byte stands nowhere: as long as LTE.
 fn modem(profile: &Profile) -> Result<RadioProfile, String> {
-    let volts = profile.item("modem.controller.voltage").map_or(VOLTS, |mv| mv / 1e3);
-    let receive = profile.item("modem.controller.rx").or_else(|| profile.item("radio.active"));
-    let receive = watts(receive.ok_or_else(|| missing("modem.controller.rx"))?, volts);
-    let send = profile.largest("modem.controller.tx").map_or(receive, |ma| watts(ma, volts));
-    let waiting = profile.item("modem.controller.idle").map_or(receive, |ma| watts(ma, volts));
-    let asleep = profile.item("modem.controller.sleep").map_or(Watts::ZERO, |ma| watts(ma, volts));
+    let volts = profile.volts("modem.controller.voltage")?;
+    let value = |name: &str| profile.item(name).map(|ma| ma.map(|ma| watts(ma, volts)));
+    let receive = match value("modem.controller.rx")? {
+        None => value("radio.active")?.ok_or_else(|| missing("modem.controller.rx"))?,
+        Some(receive) => receive,
+    };
+    let send = profile.largest("modem.controller.tx")?.map_or(receive, |ma| watts(ma, volts));
+    let waiting = value("modem.controller.idle")?.unwrap_or(receive);
+    let asleep = value("modem.controller.sleep")?.unwrap_or(Watts::ZERO);
     let waiting = if waiting > receive { receive } else { waiting };
     let rate = BitRate::from_mbps(MODEM_RATE);
     Ok(RadioProfile {
@@ -130,17 +161,24 @@ fn modem(profile: &Profile) -> Result<RadioProfile, String> {
 }
 
 /// One core of the largest cluster at its highest clock.
-fn core(profile: &Profile) -> Option<f64> {
-    let clusters = (0..8).filter_map(|n| {
-        let new = profile.largest(&format!("cpu.core_power.cluster{n}"));
-        new.or_else(|| profile.largest(&format!("cpu.active.cluster{n}")))
-    });
-    clusters.max_by(f64::total_cmp).or_else(|| profile.largest("cpu.active"))
+fn core(profile: &Profile) -> Result<Option<f64>, String> {
+    let mut largest: Option<f64> = None;
+    for n in 0..8 {
+        let new = profile.largest(&format!("cpu.core_power.cluster{n}"))?;
+        let old = profile.largest(&format!("cpu.active.cluster{n}"))?;
+        largest = [largest, new.or(old)].into_iter().flatten().max_by(f64::total_cmp);
+    }
+    if largest.is_some() { Ok(largest) } else { profile.largest("cpu.active") }
 }
 
 /// Awake with one cluster on: suspend + idle + active + cluster.
-fn awake(profile: &Profile) -> Option<f64> {
+fn awake(profile: &Profile) -> Result<Option<f64>, String> {
     let names = ["cpu.suspend", "cpu.idle", "cpu.active", "cpu.cluster_power.cluster0"];
-    let parts: Vec<f64> = names.iter().filter_map(|name| profile.item(name)).collect();
-    (!parts.is_empty()).then(|| parts.iter().sum())
+    let mut sum: Option<f64> = None;
+    for name in names {
+        if let Some(part) = profile.item(name)? {
+            sum = Some(sum.unwrap_or_default() + part);
+        }
+    }
+    Ok(sum)
 }

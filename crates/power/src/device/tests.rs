@@ -53,10 +53,21 @@ fn mistakes_in_toml_are_named() {
     };
     assert!(error("mw = 1210", "mW = 1210").starts_with("my.toml: "));
     assert!(error("mw = 1210", "mW = 1210").contains("unknown field `mW`"));
-    assert!(error("mw = 1091", "mw = -1").contains("-1: numbers are finite and not negative"));
+    assert!(error("mw = 1091", "mw = -1").contains("tail.mw = -1.0: numbers are not negative"));
     assert!(error("mw = 1091", "mw = 1300").contains("DRX draws 1.30 W, more than active"));
     assert!(error("every_seconds = 1.28", "every_seconds = 0.01").contains("longer than a period"));
-    assert!(error("seconds = 10.0", "seconds = inf").contains("finite"));
+    for (seconds, shown) in [("inf", "inf"), ("nan", "NaN"), ("1e300", "1e300")] {
+        let told = error("seconds = 10.0", &format!("seconds = {seconds}"));
+        assert!(told.contains(&format!("tail.seconds = {shown}: ")), "{told}");
+    }
+    assert!(error("mw = 1210", "mw = 1e300").contains("promotion.mw = 1e300"));
+    assert!(error("every_seconds = 1.28\n", "").contains("idle.every_seconds = 0.0"));
+    assert!(error("every_seconds = 1.28", "every_seconds = 1e-8").contains("0.001 s at least"));
+    assert!(error("\"DRX\"", "\" \"").contains("is no name"));
+    assert!(error("\"my-lte\"", "\"\\u001b[31m\"").contains("control characters"));
+    let twice = "[[tail]]\nname = \"DRX\"\nseconds = 1\nmw = 600\n[idle]";
+    let told = error("[idle]", twice);
+    assert!(told.contains("two states are called \"DRX\""), "{told}");
 }
 
 /// The form of the profiles of Android 8 and later, shortened.
@@ -106,8 +117,33 @@ fn other_files_are_no_power_profiles() {
         error("<device><item name='cpu.idle'>1</item></device>")
             .contains("lacks wifi.controller.idle")
     );
-    assert!(error("<device><item name='x'>many</item></device>").starts_with("p.xml: "));
+    let with = |name: &str, value: &str| {
+        let known = format!("name=\"{name}\">");
+        let (before, after) = ANDROID.split_once(&known).unwrap();
+        let after = after.split_once('<').unwrap().1;
+        error(&format!("{before}{known}{value}<{after}"))
+    };
+    for value in ["-3", "NaN", "abc", "1e308"] {
+        let told = with("wifi.controller.rx", value);
+        assert!(told.contains(&format!("wifi.controller.rx is {value:?}")), "{told}");
+    }
+    assert!(with("wifi.controller.voltage", "3.7").contains("it counts in mV"));
     assert!(error("no XML").starts_with("p.xml: "));
+}
+
+#[test]
+fn what_is_no_text_is_said() {
+    let dir = std::env::temp_dir().join(format!("pelton-power-{}", std::process::id()));
+    fs::create_dir_all(dir.join("a.toml")).unwrap();
+    let file = dir.join("p.xml");
+    for (bytes, why) in [(&[3, 0, 8, 0, 1][..], "compiled"), (&[0xff, 0xfe][..], "no text")] {
+        fs::write(&file, bytes).unwrap();
+        let error = Device::load(file.to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    let error = Device::load(dir.join("a.toml").to_str().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("no regular file"), "{error}");
+    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]

@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Asks for the values that the instrument is set to show.
 const QUERY: &str = ":MEAS:VAL?\n";
 
+/// So many characters of a wrong answer are shown.
+const SHOWN: usize = 60;
+
 /// SCPI 1999.0 volume 1, 7.2.1.5: 9.91E37 stands for "not a number", 9.9E37 for infinity.
 const NOT_A_NUMBER: f64 = 9.9e37;
 
@@ -72,10 +75,11 @@ impl Scpi {
         let unreadable = |reason: String| MeterError::unreadable(&name, reason);
         let mut line = Line::open(address).map_err(unreadable)?;
         let first = line.ask().map_err(unreadable)?;
-        if parse(&first).is_none() {
-            return Err(unreadable(format!("it answered {:?}, no number", first.trim())));
-        }
-        let shared = Arc::new(Mutex::new(Log::default()));
+        let watts = usable(&first)
+            .map_err(|why| unreadable(format!("it answered {:?}, {why}", shortened(&first))))?;
+        let mut log = Log::default();
+        log.sum.add(Timestamp::START, Watts::new(watts));
+        let shared = Arc::new(Mutex::new(log));
         let log = Arc::downgrade(&shared);
         let follower = thread::Builder::new().name("pelton-scpi".to_owned());
         follower
@@ -94,6 +98,22 @@ impl Scpi {
 fn parse(answer: &str) -> Option<f64> {
     let first = answer.trim().split([',', ';']).next()?;
     first.trim().parse().ok()
+}
+
+/// The power in a first `answer`, or why that is of no use.
+fn usable(answer: &str) -> Result<f64, &'static str> {
+    match parse(answer) {
+        None => Err("no number"),
+        Some(watts) if !is_reading(watts) => Err("which says that it has no reading"),
+        Some(watts) if watts < 0.0 => Err("less than nothing: are its leads reversed?"),
+        Some(watts) => Ok(watts),
+    }
+}
+
+/// An answer as it is shown.
+fn shortened(answer: &str) -> &str {
+    let answer = answer.trim();
+    answer.char_indices().nth(SHOWN).map_or(answer, |(end, _)| &answer[..end])
 }
 
 /// Whether `watts` is a reading, and not "not a number".
@@ -151,6 +171,21 @@ impl PowerMeter for Scpi {
         let at = began.at + (log_at - began.log_at);
         let total = energy.saturating_sub(began.energy);
         self.last = Reading { at: at.max(self.last.at), total, parts: None };
+        Ok(self.last)
+    }
+
+    /// Since the last answer the power is taken to be what that told.
+    fn finish(&mut self, now: Timestamp, traffic: &Traffic) -> Result<Reading, MeterError> {
+        let reading = self.read(now, traffic)?;
+        let since = now.saturating_since(reading.at);
+        let power = self.shared.lock().unwrap_or_else(PoisonError::into_inner).sum.power();
+        if let Some(power) = power.filter(|_| since <= PATIENCE) {
+            self.last = Reading {
+                at: now.max(reading.at),
+                total: reading.total + power * since,
+                ..reading
+            };
+        }
         Ok(self.last)
     }
 }
@@ -251,6 +286,42 @@ mod tests {
         let (address, _done) = instrument(&["ERROR -113\n"]);
         let error = Scpi::connect(&address).unwrap_err().to_string();
         assert!(error.contains("no number"), "{error}");
+    }
+
+    #[test]
+    fn what_was_drawn_since_the_last_answer_counts_at_the_end() {
+        let (path, done) = serial_instrument(&["2.0\n"]);
+        let mut meter = Scpi::connect(&path).unwrap();
+        // It is asked again and stays silent.
+        let _line = done.recv_timeout(Duration::from_secs(10)).unwrap();
+        meter.read(Timestamp::START, &Traffic::default()).unwrap();
+        let end = Timestamp::new(Duration::from_secs(1));
+        let reading = meter.finish(end, &Traffic::default()).unwrap();
+        assert_eq!(reading.at, end);
+        assert!((reading.total.get() - 2.0).abs() < 1e-6, "{reading:?}");
+    }
+
+    #[test]
+    fn an_instrument_without_a_reading_is_refused() {
+        for (answer, why) in
+            [("9.91E+37\n", "no reading"), ("NAN\n", "no reading"), ("-3.0\n", "leads")]
+        {
+            let (address, _done) = instrument(Box::leak(Box::new([answer])));
+            let error = Scpi::connect(&address).unwrap_err().to_string();
+            assert!(error.contains(why), "{answer}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_instrument_that_never_ends_a_line_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.write_all(&[b'1'; 4096]).is_ok() {}
+        });
+        let error = Scpi::connect(&address).unwrap_err().to_string();
+        assert!(error.contains("no end of a line"), "{error}");
     }
 
     #[test]

@@ -34,6 +34,11 @@ impl Trapezium {
         self.total
     }
 
+    /// The last sample.
+    pub(crate) fn power(&self) -> Option<Watts> {
+        self.before.map(|(_, power)| power)
+    }
+
     /// When the last sample was taken.
     pub(crate) fn at(&self) -> Option<Timestamp> {
         self.before.map(|(at, _)| at)

@@ -6,29 +6,29 @@ use pelton_lab::reproduce::{self, Row, timers};
 use super::ReproduceArgs;
 
 pub(super) fn papers_000() {
-    println!("papers/000, radios of its section 3.2 (pelton_power::radio::n9_wlan, n9_3g)");
+    outln!("papers/000, radios of its section 3.2 (pelton_power::radio::n9_wlan, n9_3g)");
     show(&reproduce::papers_000());
-    println!("Fig 23: what bundling saves, by timers (the paper's bars are pictures: they fall)");
+    outln!("Fig 23: what bundling saves, by timers (the paper's bars are pictures: they fall)");
     for (t1, t2, saved) in timers() {
-        println!("    T1 {t1} s, T2 {t2} s: {:.1} % in the model", saved * 100.0);
+        outln!("    T1 {t1} s, T2 {t2} s: {:.1} % in the model", saved * 100.0);
     }
 }
 
 pub(super) fn papers_004() -> Result<()> {
-    println!(
+    outln!(
         "papers/004 Table 5, in the simulator, ten runs each; radio wifi (Huang et al., MobiSys 2012), a phone \
          with an open browser 1.65 W (section 1.4), HTTP/1.1 with 6 connections, HTTP/2 with one and up \
          to 100 requests, all with TLS to one server; joules are modelled"
     );
     show(&reproduce::papers_004().map_err(|error| anyhow!("{error}"))?);
-    println!("Flickr's far row is left out: it repeats Instagram's numbers.");
+    outln!("Flickr's far row is left out: it repeats Instagram's numbers.");
     Ok(())
 }
 
 fn show(rows: &[Row]) {
     let width = rows.iter().map(|row| row.what.chars().count()).max().unwrap_or(0);
     for row in rows {
-        println!(
+        outln!(
             "{:<width$}  paper {:>6.2} {unit}  model {:>6.2} {unit}  {:>+6.1} %",
             row.what,
             row.paper,
@@ -36,9 +36,9 @@ fn show(rows: &[Row]) {
             row.difference() * 100.0,
             unit = row.unit,
         );
-        println!("    given: {}", row.given);
+        outln!("    given: {}", row.given);
         if row.is_far() {
-            println!("    why: {}", row.why);
+            outln!("    why: {}", row.why);
         }
     }
 }
@@ -79,7 +79,7 @@ mod recorded {
         let record = |link| truest(&cells, link, args, dir);
         let recorded = LINKS.into_iter().map(record).collect::<Result<Vec<_>>>()?;
         let (recordings, late): (Vec<_>, Vec<_>) = recorded.into_iter().unzip();
-        println!(
+        outln!(
             "papers/003: {FILE} over one connection with a socket buffer of {SOCKET_BUFFER}, recorded on \
              emulated links, CUBIC, seed {}; of {} each the one with the fewest late packets; {}; joules are \
              modelled",
@@ -120,8 +120,8 @@ mod recorded {
         probe::download(&emulator, FILE, SOCKET_BUFFER)?;
         let late = emulator.stop()?.late_share;
         let named = || log.display().to_string();
-        let packets = capture::read(File::open(&log).with_context(named)?, None);
-        Ok((Recording { link, packets: packets.with_context(named)? }, late))
+        let capture = capture::read(File::open(&log).with_context(named)?, None);
+        Ok((Recording { link, packets: capture.with_context(named)?.packets }, late))
     }
 
     /// Joules, seconds and mean power under every policy; one column a recording.
@@ -146,6 +146,6 @@ mod recorded {
         table.add_row(std::iter::once("missed".to_owned()).chain(missed));
         let late = late.iter().map(|share| format!("{:.1} %", 100.0 * share));
         table.add_row(std::iter::once("late packets".to_owned()).chain(late));
-        println!("{}\n", table.trim_fmt());
+        outln!("{}\n", table.trim_fmt());
     }
 }

@@ -1,12 +1,16 @@
 //! The line to an instrument: TCP, or a serial device.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Instant;
 
 use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
 use super::{PATIENCE, QUERY};
+
+/// A longer answer is none: some twenty values at most are asked for.
+const LONGEST_ANSWER: usize = 64 * 1024;
 
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
@@ -31,13 +35,36 @@ impl Line {
     pub(super) fn ask(&mut self) -> Result<String, String> {
         let sent = self.stream.get_mut().write_all(QUERY.as_bytes());
         sent.map_err(|error| format!("it takes no query: {error}"))?;
-        let mut answer = String::new();
-        match self.stream.read_line(&mut answer) {
-            Ok(0) => Err("it is silent, or has closed the connection".to_owned()),
-            Ok(_) => Ok(answer),
-            Err(error) => Err(format!("it gives no answer: {error}")),
+        let asked = Instant::now();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\n") {
+            if asked.elapsed() >= PATIENCE {
+                return Err(format!("it has sent no whole line within {} s", PATIENCE.as_secs()));
+            }
+            let came = match self.stream.fill_buf() {
+                Ok([]) => return Err("it is silent, or has closed the connection".to_owned()),
+                Ok(came) => came,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if is_timeout(error.kind()) => {
+                    return Err(format!("no answer within {} s", PATIENCE.as_secs()));
+                }
+                Err(error) => return Err(format!("it gives no answer: {error}")),
+            };
+            let length =
+                came.iter().position(|byte| *byte == b'\n').map_or(came.len(), |at| at + 1);
+            answer.extend_from_slice(&came[..length]);
+            self.stream.consume(length);
+            if answer.len() > LONGEST_ANSWER {
+                return Err(format!("it has sent {} bytes and no end of a line", answer.len()));
+            }
         }
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     }
+}
+
+/// How a socket says that nothing came in time (`SO_RCVTIMEO`).
+fn is_timeout(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 fn tcp(address: &str) -> io::Result<TcpStream> {
