@@ -20,6 +20,10 @@ const JOULES_PER_MICROWATT_HOUR: f64 = 3.6e-3;
 /// No battery that this is for delivers more amperes: a reading beyond is a driver's "unknown".
 const IMPLAUSIBLE_AMPERES: f64 = 1_000.0;
 
+/// Nor more watts: a gauge that falls faster has corrected itself. What it tells is up to an interval old.
+const MOST_WATTS: f64 = 500.0;
+const INTERVAL: Duration = Duration::from_secs(30);
+
 /// What the batteries of this machine give off while nothing charges them: the whole device.
 #[derive(Debug, Clone)]
 pub struct Battery {
@@ -31,6 +35,7 @@ pub struct Battery {
 struct Pack {
     directory: PathBuf,
     gauge: Gauge,
+    read_at: Timestamp,
 }
 
 /// How a pack tells its energy.
@@ -62,7 +67,10 @@ impl Battery {
         let mut packs: Vec<Pack> = supplies
             .into_iter()
             .filter(|supply| is_battery(supply))
-            .filter_map(|directory| Some(Pack { gauge: Gauge::of(&directory)?, directory }))
+            .filter_map(|directory| {
+                let gauge = Gauge::of(&directory)?;
+                Some(Pack { gauge, directory, read_at: Timestamp::START })
+            })
             .collect();
         if packs.is_empty() {
             let reason = format!("no battery with a gauge under {}", root.display());
@@ -125,11 +133,13 @@ impl Pack {
 
     fn read(&mut self, now: Timestamp) -> Result<(), String> {
         let number = |name: &str| sysfs::number(&self.directory.join(name));
+        let since = now.saturating_since(self.read_at) + INTERVAL;
+        self.read_at = now;
         match &mut self.gauge {
             Gauge::Energy(used) => {
                 // What is left falls as energy is used; a rise is the gauge correcting itself.
                 let left = number("energy_now")? as f64 * JOULES_PER_MICROWATT_HOUR;
-                used.add(-left);
+                used.add_within(-left, Watts::new(MOST_WATTS) * since);
             }
             Gauge::Power(power) => {
                 // Drivers differ in the sign of a discharge: the status tells the direction.
@@ -174,7 +184,7 @@ impl PowerMeter for Battery {
     fn resolution(&self) -> Resolution {
         let counts = self.packs.iter().any(|pack| matches!(pack.gauge, Gauge::Energy(_)));
         if counts {
-            Resolution { interval: Duration::from_secs(30), step: Joules::new(36.0) }
+            Resolution { interval: INTERVAL, step: Joules::new(36.0) }
         } else {
             Resolution { interval: Duration::from_secs(1), step: Joules::new(3.7e-3) }
         }

@@ -28,8 +28,9 @@ const QUERY: &str = ":MEAS:VAL?\n";
 /// So many characters of a wrong answer are shown.
 const SHOWN: usize = 60;
 
-/// SCPI 1999.0 volume 1, 7.2.1.5: 9.91E37 stands for "not a number", 9.9E37 for infinity.
-const NOT_A_NUMBER: f64 = 9.9e37;
+/// What an instrument like that measures at most, with room: 20 A at 600 V. Beyond are mistakes, and SCPI's "not a number"
+/// (9.91E37) and infinity (9.9E37; SCPI 1999.0 volume 1, 7.2.1.5).
+const MOST_WATTS: f64 = 100e3;
 
 /// A power meter in the supply line of the device, asked on a thread of its own, so that its time is that of its answers. Set it up so that the first value it tells is power in watts.
 ///
@@ -94,7 +95,7 @@ impl Scpi {
     }
 }
 
-/// The power in an answer. Values beyond 9.9E37 mean that there is none.
+/// The first value of an answer.
 fn parse(answer: &str) -> Option<f64> {
     let first = answer.trim().split([',', ';']).next()?;
     first.trim().parse().ok()
@@ -118,7 +119,7 @@ fn shortened(answer: &str) -> &str {
 
 /// Whether `watts` is a reading, and not "not a number".
 fn is_reading(watts: f64) -> bool {
-    watts.is_finite() && watts.abs() < NOT_A_NUMBER
+    watts.is_finite() && watts.abs() <= MOST_WATTS
 }
 
 /// Asks on until nobody wants to know, or the instrument is gone.
@@ -335,7 +336,9 @@ mod tests {
     #[test]
     fn the_first_value_of_an_answer_counts() {
         assert_eq!(parse(" 12.5E-01, 3, 4\r\n"), Some(1.25));
-        assert!(!is_reading(9.91e37) && !is_reading(f64::NAN) && is_reading(-0.3));
+        assert!(
+            !is_reading(9.91e37) && !is_reading(1e9) && !is_reading(f64::NAN) && is_reading(-0.3)
+        );
         assert_eq!(parse(""), None);
     }
 }

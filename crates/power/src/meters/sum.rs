@@ -55,9 +55,16 @@ pub(crate) struct Rises {
 impl Rises {
     /// Takes the counter's value, in joules.
     pub(crate) fn add(&mut self, value: f64) -> Joules {
+        self.add_within(value, Joules::new(f64::MAX))
+    }
+
+    /// The same of a counter that can't have risen by more than `most`: a higher value is a new start, too.
+    pub(crate) fn add_within(&mut self, value: f64, most: Joules) -> Joules {
         if value.is_finite() {
             let step = self.before.map_or(0.0, |before| value - before);
-            self.total += step.max(0.0);
+            if (0.0..=most.get()).contains(&step) {
+                self.total += step;
+            }
             self.before = Some(value);
         }
         self.total()

@@ -197,6 +197,11 @@ fn a_battery_tells_energy_in_microwatt_hours() {
     assert_joules(&mut meter, 3, 36.0);
     tree.write("BAT0/energy_now", "39985000");
     assert_joules(&mut meter, 4, 72.0);
+    // And downwards, by 10 Wh at once: dropped, too.
+    tree.write("BAT0/energy_now", "29985000");
+    assert_joules(&mut meter, 5, 72.0);
+    tree.write("BAT0/energy_now", "29975000");
+    assert_joules(&mut meter, 6, 108.0);
     assert_eq!(meter.resolution().interval, Duration::from_secs(30));
 }
 
