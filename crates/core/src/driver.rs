@@ -313,6 +313,7 @@ impl Run {
         Traffic {
             received: Bytes(counters.received),
             sent: Bytes(counters.sent),
+            connections_begun: counters.begun,
             connections_opened: counters.opened,
             connections_open: counters.open_now as u32,
             counted: counters.counted,

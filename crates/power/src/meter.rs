@@ -54,6 +54,8 @@ pub struct Traffic {
     pub received: Bytes,
     /// Bytes sent to the network.
     pub sent: Bytes,
+    /// Connections whose opening has begun since the start: the radio wakes for the first packet of them.
+    pub connections_begun: u64,
     /// Connections opened since the start.
     pub connections_opened: u64,
     /// Connections open now.

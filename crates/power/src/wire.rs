@@ -43,8 +43,12 @@ impl Wire {
         );
         let bytes =
             |payload: Bytes, segments: u64| payload + Bytes(segments.saturating_mul(HEADER));
+        // Nothing is known of the others but that they were asked for.
+        let pending = traffic.connections_begun.saturating_sub(traffic.connections_opened);
         Self {
-            sent: rest.sent + bytes(counted.sent.min(traffic.sent), counted.segments_sent),
+            sent: Bytes(pending.saturating_mul(SYN))
+                + rest.sent
+                + bytes(counted.sent.min(traffic.sent), counted.segments_sent),
             received: rest.received
                 + bytes(counted.received.min(traffic.received), counted.segments_received),
         }
@@ -115,6 +119,7 @@ mod tests {
         let all = Traffic {
             received: Bytes(14_480),
             sent: Bytes(100),
+            connections_begun: 1,
             connections_opened: 1,
             connections_open: 1,
             counted,
@@ -124,6 +129,9 @@ mod tests {
         let more = Traffic { received: Bytes(2 * 14_480), connections_opened: 2, ..all };
         let estimated = Wire::estimate(Bytes::ZERO, Bytes(14_480), 1);
         assert_eq!(Wire::of(&more).since(wire), estimated);
+        let asked = Traffic { connections_begun: 3, ..all };
+        let two_syns = Wire { sent: Bytes(2 * 60), received: Bytes::ZERO };
+        assert_eq!(Wire::of(&asked).since(wire), two_syns);
     }
 
     #[test]

@@ -318,6 +318,7 @@ impl OriginSet {
         let set = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let is_limited = set.wants_http1.get();
+            set.opener.telemetry().begins();
             let result = set.opener.open(&set.origin, &set.route, &room, is_limited).await;
             set.state.borrow_mut().opening -= 1;
             match result {

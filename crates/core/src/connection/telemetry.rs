@@ -128,6 +128,8 @@ pub struct Counters {
     pub received: u64,
     /// Bytes sent on the wire, TLS and headers included.
     pub sent: u64,
+    /// Connections whose opening has begun since the start, whether it succeeded or not.
+    pub begun: u64,
     /// Connections opened since the start.
     pub opened: u64,
     /// Connections open now.
@@ -191,6 +193,11 @@ impl Telemetry {
             counted.segments_sent += u64::from(now.sent.wrapping_sub(since.sent));
             counted.connections += u64::from(before.is_none());
         });
+    }
+
+    /// A connection is being opened.
+    pub(super) fn begins(&self) {
+        self.update(|counters| counters.begun += 1);
     }
 
     /// Counts a new connection and names it.
