@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Joules, Watts};
-use pelton_core::Result;
+use pelton_core::{ErrorKind, Result};
 use pelton_power::meters::Scpi;
 use pelton_power::{
     Interface, MachineCpu, MeterError, Modelled, PowerMeter, Scope, Sysfs, Traffic,
@@ -42,7 +42,7 @@ struct Line {
     joules: f64,
 }
 
-/// Shows watts and joules of every meter until a signal comes.
+/// Shows watts and joules of every meter until a signal comes. It has failed where none is left at the end.
 pub(crate) fn run(args: &MeterArgs) -> Result<ExitCode> {
     logging::start(&args.text, None)?;
     let (mut meters, refused) = meters(args)?;
@@ -68,7 +68,8 @@ pub(crate) fn run(args: &MeterArgs) -> Result<ExitCode> {
             eprintln!("{}", total(watched));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    let is_lost = !meters.is_empty() && meters.iter().all(|watched| watched.lost);
+    Ok(if is_lost { ErrorKind::Usage.exit_code().into() } else { ExitCode::SUCCESS })
 }
 
 fn is_model(meter: &dyn PowerMeter) -> bool {

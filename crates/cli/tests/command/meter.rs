@@ -74,3 +74,23 @@ fn a_bench_meter_is_read_over_tcp() {
     let watts = last["watts"].as_f64().unwrap();
     assert!((watts - 4.5).abs() < 1e-6, "{last}");
 }
+
+#[test]
+fn an_instrument_that_hangs_up_is_said_and_fails() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut query = String::new();
+            // The first answer is taken before the run.
+            if stream.read_line(&mut query).is_ok() {
+                let _ = stream.get_mut().write_all(b"2.0\n");
+            }
+        }
+    });
+    let meter = format!("--power-meter=scpi:{address}");
+    let run = pelton(&["meter", &meter, "--interval", "50ms", "--duration", "500ms"]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("closed the connection"), "{}", run.stderr);
+}
