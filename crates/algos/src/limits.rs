@@ -154,6 +154,11 @@ impl OriginBudget {
         self
     }
 
+    /// Requests are no longer made in vain.
+    const fn end_vain(&mut self) {
+        (self.vain_requests, self.vain_since) = (0, None);
+    }
+
     /// How many connections it bears, where that is known to be less than the ceiling.
     pub fn borne(&self) -> Option<u32> {
         (self.allowed < self.ceiling).then_some(self.allowed)
@@ -251,7 +256,7 @@ impl OriginBudget {
             Verdict::Pace { begins, until } => {
                 if begins {
                     self.undo_cuts();
-                    (self.vain_requests, self.vain_since) = (0, None);
+                    self.end_vain();
                 }
                 self.leave_alone(until);
                 return begins;
@@ -315,7 +320,8 @@ impl OriginBudget {
     /// What was refused tells nothing of the origin: all that was cut is given back, and nothing is waited for.
     pub fn forgive(&mut self) {
         (self.allowed, self.too_many, self.before_refusals) = (self.ceiling, None, None);
-        (self.vain_requests, self.vain_since, self.blocked_until) = (0, None, None);
+        self.end_vain();
+        self.blocked_until = None;
         self.rate = RequestRate::default();
     }
 
@@ -324,7 +330,8 @@ impl OriginBudget {
     pub fn forgive_file(&mut self) {
         if !self.has_pace() {
             self.undo_cuts();
-            (self.vain_requests, self.vain_since, self.blocked_until) = (0, None, None);
+            self.end_vain();
+            self.blocked_until = None;
         }
     }
 
@@ -366,7 +373,7 @@ impl OriginBudget {
         self.refusals.on_answer();
         if self.overloaded_at.is_none_or(|at| began >= at) {
             self.has_answered = true;
-            (self.vain_requests, self.vain_since) = (0, None);
+            self.end_vain();
         }
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
         let interval = if is_risk { FORGIVEN_AFTER } else { GROWTH_INTERVAL };

@@ -27,10 +27,6 @@ struct Watched {
     lost: bool,
 }
 
-/// A meter is late by so many of its intervals at most, and so much longer.
-const LATE_INTERVALS: u32 = 3;
-const LATE: Duration = Duration::from_millis(300);
-
 /// One line of `pelton meter --json`.
 #[derive(Serialize)]
 struct Line {
@@ -193,8 +189,8 @@ impl Watched {
                     self.fresh_at = reading.at;
                 }
                 self.last = Some((reading.at, reading.total));
-                let late = self.meter.resolution().interval * LATE_INTERVALS + LATE;
-                let is_late = now.saturating_since(self.fresh_at) > late;
+                let silent_for = now.saturating_since(self.fresh_at);
+                let is_late = silent_for > self.meter.resolution().longest_silence();
                 let name = self.meter.source().name;
                 self.note_lost(is_late, || format!("{name} tells nothing new"));
             }

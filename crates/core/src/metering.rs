@@ -1,7 +1,6 @@
 //! Reads the meter of a run, and says which file drew what.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Joules;
@@ -22,10 +21,6 @@ pub(crate) struct Metering {
     lost: Option<String>,
     shares: Shares,
 }
-
-/// What a meter tells is late by so many of its intervals at most, and so much longer as whoever reads it is late.
-const LATE_INTERVALS: u32 = 3;
-const LATE: Duration = Duration::from_secs(1);
 
 impl Metering {
     /// No joules; `why` is for people.
@@ -83,7 +78,7 @@ impl Metering {
     pub(crate) fn finish(&mut self, now: Timestamp, traffic: &Traffic) -> Option<String> {
         let meter = self.meter.as_mut()?;
         let read = meter.finish(now, traffic);
-        let late = meter.resolution().interval * LATE_INTERVALS + LATE;
+        let late = meter.resolution().longest_silence();
         let name = meter.source().name;
         self.note(read);
         let first_at = self.first_at;
@@ -168,6 +163,8 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use pelton_power::meters::Replay;
     use pelton_power::{Scope, Source, SourceKind};
 

@@ -126,7 +126,7 @@ fn malformed<I>(error: &PcapError<I>) -> CaptureError {
 }
 
 /// Units of an interface's time in a second (`if_tsresol` of pcapng): a power of two where the highest bit is set, else of
-/// ten.
+/// ten. The crate `pcap-parser` (0.17) takes no powers of two.
 fn parts_of_second(resolution: u8) -> u64 {
     let exponent = u32::from(resolution & 0x7f);
     let parts = if resolution & 0x80 == 0 {
@@ -172,9 +172,9 @@ fn records(input: impl Read + Send + 'static) -> Result<Vec<Seen>, CaptureError>
                 let unknown =
                     || CaptureError::Malformed("a packet of an unknown interface".to_owned());
                 let (link, resolution) = *interface.ok_or_else(unknown)?;
-                let (seconds, part) = packet.decode_ts(0, resolution);
-                let nanos = u128::from(part) * 1_000_000_000 / u128::from(resolution);
-                let at = Duration::from_secs(seconds.into()) + Duration::from_nanos(nanos as u64);
+                let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                let nanos = u128::from(units % resolution) * 1_000_000_000 / u128::from(resolution);
+                let at = Duration::new(units / resolution, nanos as u32);
                 seen.extend(parse(link, at, packet.packet_data())?);
             }
             PcapBlockOwned::NG(_) => {}

@@ -114,6 +114,11 @@ pub struct Resolution {
 impl Resolution {
     /// Of a reading that is fresh and exact at any time.
     pub const EXACT: Self = Self { interval: Duration::ZERO, step: Joules::ZERO };
+
+    /// A meter that has told nothing new for longer has stopped: some intervals, and what whoever reads it may be late by.
+    pub fn longest_silence(&self) -> Duration {
+        self.interval * 3 + Duration::from_millis(500)
+    }
 }
 
 /// Why a meter gave no reading.

@@ -81,6 +81,9 @@ impl Shared {
 
     fn poll_ends(&self, cx: &mut Context<'_>) {
         let mut ends = self.ends.borrow_mut();
+        if ends.is_empty() {
+            return;
+        }
         while let Poll::Ready(Some(())) = Pin::new(&mut *ends).poll_next(cx) {}
     }
 }
