@@ -8,7 +8,7 @@ use pelton_algos::units::{Bytes, Joules, Watts};
 use super::{LastTraffic, RadioProfile, State};
 
 /// Bytes that move within this time are taken as one burst into the buffer of a shared channel. Assumed:
-/// as often as meters are read, so that a step is one burst.
+/// as often as meters are read, so that a step is one burst. A ceiling holds over as long, too.
 const BURST: Duration = Duration::from_millis(100);
 
 /// A stretch of time in one state, for drawing.
@@ -46,6 +46,9 @@ pub struct RadioMachine {
     sent: Bytes,
     received: Bytes,
     busy: Duration,
+    /// For how long traffic may add all that the profile's ceiling allows: what has passed and was not
+    /// used, at most one burst. Thus the same bytes cost the same in one step and packet by packet.
+    unused: Duration,
 }
 
 /// From the first byte after idle until the end of the tail.
@@ -79,6 +82,7 @@ impl RadioMachine {
             sent: Bytes::ZERO,
             received: Bytes::ZERO,
             busy: Duration::ZERO,
+            unused: BURST,
         }
     }
 
@@ -162,6 +166,8 @@ impl RadioMachine {
     fn step(&mut self, now: Timestamp, sent: Bytes, received: Bytes, burst: [f64; 2]) {
         let from = self.now;
         self.now = from.max(now);
+        let passed = self.now - from;
+        self.unused = (self.unused + passed).min(BURST.max(passed));
         let moved = sent + received;
         if moved == Bytes::ZERO {
             self.quiet(from, self.now);
@@ -249,13 +255,18 @@ impl RadioMachine {
         let mut added = Joules::ZERO;
         if state == State::Active {
             added = self.profile.uplink.energy(sent) + self.profile.downlink.energy(received);
-            // Bytes that pass in no time tell no rate; over a step, the ceiling holds.
-            if let Some(most) = self.profile.ceiling.filter(|_| until > from) {
-                let most = most * (until - from);
-                added = if added > most { most } else { added };
-            }
+            added = self.under_ceiling(added);
         }
         self.spend(state, at, until, base * step + added);
+    }
+
+    /// What of `added` the profile's ceiling allows.
+    fn under_ceiling(&mut self, added: Joules) -> Joules {
+        let Some(ceiling) = self.profile.ceiling else { return added };
+        let at_ceiling = Duration::try_from_secs_f64(added.get() / ceiling.get());
+        let used = at_ceiling.unwrap_or(Duration::MAX).min(self.unused);
+        self.unused -= used;
+        ceiling * used
     }
 
     /// From `from` until `until` without traffic: promotions, tails, shared channel, idle.

@@ -117,6 +117,27 @@ fn traffic_adds_no_more_than_the_ceiling() {
 }
 
 #[test]
+fn bursts_cost_as_much_packet_by_packet_as_in_steps() {
+    // 4 Mbit/s in bursts of 16 kB, whose packets come ten microseconds apart, for ten seconds.
+    let mut by_packet = RadioMachine::new(n9_3g(), Timestamp::START);
+    for burst in 0..312_u64 {
+        let packets = (0..11).map(|packet| burst * 32_000 + packet * 10);
+        for at in packets.map(|micros| Timestamp::new(Duration::from_micros(micros))) {
+            by_packet.on_traffic(at, Bytes::ZERO, Bytes(1_500));
+        }
+    }
+    let mut in_steps = RadioMachine::new(n9_3g(), Timestamp::START);
+    for step in 1..=100 {
+        in_steps.on_traffic(Timestamp::from_millis(step * 100), Bytes::ZERO, Bytes(51_480));
+    }
+    let end = Timestamp::from_millis(10_000);
+    by_packet.finish(end);
+    in_steps.finish(end);
+    let apart = by_packet.energy().get() / in_steps.energy().get();
+    assert!((apart - 1.0).abs() < 0.01, "{apart}");
+}
+
+#[test]
 fn wavelan_draws_what_the_paper_states() {
     // One second of sending at the full 20 Mbit/s, one of receiving, one idle.
     let card = wavelan();
