@@ -132,6 +132,12 @@ impl LaneGrowth {
         *self = Self { resting_until: until, doubled_until: until, ..Self::default() };
     }
 
+    /// The path has become longer: it was not full, and more lanes may pay that did not.
+    pub fn on_longer_path(&mut self, now: Timestamp) {
+        (self.resting_until, self.rest) = (now, REST);
+        (self.full_at, self.queued_at) = (None, None);
+    }
+
     /// The first answers have shown that it takes so many times the planned lanes to fill the link.
     pub fn widen(&mut self, now: Timestamp, rtt: Duration, factor: u32) {
         self.factor = self.factor.max(factor);

@@ -96,6 +96,8 @@ pub struct OriginBudget {
     rate: RequestRate,
     /// What was allowed before the first cut for refusals, and was too many.
     before_refusals: Option<(u32, Option<u32>)>,
+    /// The same before a cut for a crowd.
+    before_crowd: Option<(u32, Option<u32>)>,
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
@@ -140,6 +142,7 @@ impl OriginBudget {
             refusals: Refusals::default(),
             rate: RequestRate::default(),
             before_refusals: None,
+            before_crowd: None,
             vain_requests: 0,
             vain_since: None,
             blocked_until: None,
@@ -218,6 +221,22 @@ impl OriginBudget {
     /// `fewer` connections have brought more than those that are in use. Returns whether the budget
     /// was cut.
     pub fn on_crowd(&mut self, now: Timestamp, fewer: u32) -> bool {
+        let before = (self.allowed, self.too_many);
+        let is_cut = self.cut_to(now, fewer);
+        if is_cut {
+            self.before_crowd.get_or_insert(before);
+        }
+        is_cut
+    }
+
+    /// What was cut for a crowd is given back: it was the path that had changed. Returns whether anything was.
+    pub fn on_no_crowd(&mut self) -> bool {
+        let Some((allowed, too_many)) = self.before_crowd.take() else { return false };
+        (self.allowed, self.too_many) = (self.allowed.max(allowed).min(self.ceiling), too_many);
+        true
+    }
+
+    fn cut_to(&mut self, now: Timestamp, fewer: u32) -> bool {
         let fewer = fewer.max(1);
         if fewer >= self.allowed {
             return false;
@@ -339,7 +358,7 @@ impl OriginBudget {
     /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, the
     /// number is a guess, and soon there may be more.
     pub fn on_unserved(&mut self, now: Timestamp, served: u32, has_answered: bool) -> bool {
-        let is_cut = self.on_crowd(now, served);
+        let is_cut = self.cut_to(now, served);
         if is_cut {
             self.overloaded_at = Some(now);
             self.too_many = self.too_many.filter(|_| has_answered);
@@ -457,6 +476,8 @@ mod tests {
         assert!(!budget.on_crowd(at(10), 6), "there are fewer already");
         assert!(!budget.on_success(at(3000), at(3000)) && budget.capacity() == 4);
         assert!(budget.on_success(at(60_000), at(60_000)) && budget.capacity() == 5);
+        assert!(budget.on_no_crowd() && !budget.on_no_crowd());
+        assert_eq!((budget.capacity(), budget.too_many), (64, None));
     }
 
     #[test]

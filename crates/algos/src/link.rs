@@ -1,10 +1,12 @@
 //! What is believed of the link, and the filters that build the belief.
 
 mod filters;
+mod longer;
 
 use std::time::Duration;
 
 use self::filters::{HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
+use self::longer::LongerPath;
 use crate::pace::FirstPace;
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
@@ -136,6 +138,7 @@ pub struct LinkEstimator {
     growth: Option<Growth>,
     /// Since when fewer streams have brought less in proportion.
     fewer_since: Option<Timestamp>,
+    longer: LongerPath,
     /// What the last sample brought.
     rate: BitRate,
     /// The pipe has been full once: the prior has served its purpose.
@@ -177,6 +180,7 @@ impl LinkEstimator {
             sustained: Sustained::default(),
             growth: None,
             fewer_since: None,
+            longer: LongerPath::default(),
             rate: BitRate::ZERO,
             was_full: false,
         }
@@ -188,6 +192,24 @@ impl LinkEstimator {
         let memory = if self.is_full() { Duration::MAX } else { self.config.memory * RTT_MEMORIES };
         // Below a microsecond a clock has not measured anything.
         self.rtt.push(now, rtt.max(Duration::from_micros(1)), memory);
+    }
+
+    /// A round trip took so long of late, queues included. Returns whether that shows that the path has become longer: then it
+    /// is another one, of which is known what it brings at present, and not yet what it carries.
+    pub fn on_round_trip(&mut self, now: Timestamp, took: Duration) -> bool {
+        let Some(known) = self.rtt.min() else { return false };
+        let Some(rtt) = self.longer.on_round_trip(now, took, known) else { return false };
+        self.rtt = WindowedMin::default();
+        self.on_rtt(now, rtt);
+        self.bandwidth = WindowedMax::default();
+        self.bandwidth.push(now, self.rate, self.config.memory);
+        self.growth = None;
+        true
+    }
+
+    /// An answer took so long, without what its server thinks.
+    pub fn on_answer(&mut self, now: Timestamp, took: Duration) {
+        self.longer.on_answer(now, took);
     }
 
     /// Whether transfers bring about all that the path carries.
@@ -228,6 +250,7 @@ impl LinkEstimator {
         let steady = self.lately.push(telling, elapsed);
         let told = if self.was_full && steady < rate { steady } else { rate };
         self.bandwidth.push(now, told, self.config.memory);
+        self.longer.on_rate(now, rate, !self.was_full || self.is_full());
         self.learn(now, sample.since, rate, sample.most_streams.max(1));
         Some(rate)
     }
@@ -236,6 +259,7 @@ impl LinkEstimator {
     pub fn on_idle(&mut self, now: Timestamp) {
         self.sample = Sample::starting(now, 0);
         self.lately = Lately::default();
+        self.longer = LongerPath::default();
         self.sustained.pause();
     }
 

@@ -51,6 +51,13 @@ const PART_THOUGHTS: u32 = 4;
 /// A rate that is so much higher than the one before it still grows.
 const GROWING: f64 = 1.25;
 
+/// A stream that brought nothing for this part of an answer's time before the first of a part, and for so long at least,
+/// had run dry: the path has become longer than it was taken for, or its queue. What is lost on the way makes it
+/// run dry, too: an answer is taken to be so many times as long as before at most.
+const DRY_ANSWERS: f64 = 0.25;
+const DRY_AT_LEAST: Duration = Duration::from_millis(10);
+const LONGER_AT_ONCE: u32 = 2;
+
 /// As long as nothing is known of the rate, and the least part: six times the first window of RFC 6928.
 const LEAST_LEAD: Bytes = Bytes::kib(64);
 
@@ -77,10 +84,16 @@ pub struct Outset {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parts {
     outset: Outset,
-    /// How long an answer takes: a round trip, as far as is known, or what the first one took.
+    /// How long an answer takes: a round trip, as far as is known, or what the first one took, or one that there was nothing
+    /// else to come before.
     answer: Duration,
     /// What of that its server thinks.
     thought: Duration,
+    /// What has come ends here.
+    position: u64,
+    came_at: Option<Timestamp>,
+    /// Where the part begins that was asked for ahead, and when it was asked for.
+    ahead: Option<(u64, Timestamp)>,
     /// Up to here (excluded) everything was asked for.
     asked: u64,
     /// What came lately; zero at first.
@@ -101,6 +114,9 @@ impl Parts {
             outset,
             answer,
             thought: outset.thought,
+            position: start,
+            came_at: None,
+            ahead: None,
             asked: start,
             rate: BitRate::ZERO,
             grows: true,
@@ -123,7 +139,7 @@ impl Parts {
     /// What was to be asked for from `position` on is asked for elsewhere, or later. How fast parts came
     /// stays: each of them may have waited for its answer.
     pub const fn begin_again(&mut self, position: u64) {
-        self.asked = position;
+        (self.asked, self.position, self.ahead) = (position, position, None);
     }
 
     /// Up to where everything was asked for.
@@ -133,6 +149,8 @@ impl Parts {
 
     /// `bytes` came.
     pub fn on_bytes(&mut self, now: Timestamp, bytes: u64) {
+        self.note_wait(now);
+        self.position += bytes;
         // What comes first was under way together.
         let since = *self.since.get_or_insert(now);
         self.bytes += bytes;
@@ -148,6 +166,20 @@ impl Parts {
             self.grows = self.rate.bps() >= before.bps() * GROWING;
             self.is_first &= self.grows;
             self.since = Some(now);
+        }
+    }
+
+    /// Something comes: where it is the first of a part, and nothing else had come for a while, that took as long as
+    /// answers do.
+    fn note_wait(&mut self, now: Timestamp) {
+        let quiet = now.saturating_since(self.came_at.replace(now).unwrap_or(now));
+        let Some((_, asked_at)) = self.ahead.filter(|(from, _)| self.position >= *from) else {
+            return;
+        };
+        self.ahead = None;
+        if quiet >= self.answer.mul_f64(DRY_ANSWERS).max(DRY_AT_LEAST) {
+            let took = now.saturating_since(asked_at);
+            self.answer = took.min(self.answer * LONGER_AT_ONCE).max(self.answer);
         }
     }
 
@@ -174,6 +206,9 @@ impl Parts {
         let least = Bytes(least).max(LEAST_LEAD).max(rate * (self.thought * PART_THOUGHTS));
         let part = (rate * lasts(self.answer)).max(LEAST_PART);
         let part = part.min(Bytes((end - self.asked) / LEFT_PARTS)).max(least);
+        if self.asked > position {
+            self.ahead = self.came_at.map(|at| (self.asked, at));
+        }
         let next = self.asked.saturating_add(part.0);
         // A rest that is no part of its own comes with this one.
         self.asked = if next.saturating_add(part.0 / 2) >= end { end } else { next };
@@ -231,6 +266,41 @@ mod tests {
             }
             window *= 2;
         }
+    }
+
+    #[test]
+    fn a_path_that_becomes_longer_is_asked_earlier() {
+        // 5 MB/s, 40 ms until the second second, and 300 ms from then on: how long nothing came, in milliseconds.
+        let size = 200_000_000;
+        let outset = Outset {
+            rtt: Duration::from_millis(40),
+            answer: Duration::from_millis(40),
+            thought: Duration::ZERO,
+            rate: BitRate::from_mbps(40.0),
+        };
+        let mut parts = Parts::starting(0, outset);
+        let mut end = parts.next(0, size).unwrap();
+        let (mut position, mut further, mut dry) = (0, None, 0);
+        for now in 40..20_000 {
+            if position == end {
+                match further.take_if(|(comes_at, _)| *comes_at <= now) {
+                    Some((_, next)) => end = next,
+                    None => {
+                        dry += 1;
+                        continue;
+                    }
+                }
+            }
+            let bytes = (end - position).min(5_000);
+            position += bytes;
+            parts.on_bytes(at(now), bytes);
+            if further.is_none()
+                && let Some(next) = parts.next(position, size)
+            {
+                further = Some((now + if now < 2_000 { 40 } else { 300 }, next));
+            }
+        }
+        assert!(dry < 1_000, "{dry} ms");
     }
 
     #[test]

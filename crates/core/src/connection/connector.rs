@@ -23,6 +23,11 @@ pub trait Io: AsyncRead + AsyncWrite + Unpin {
         None
     }
 
+    /// The round-trip time of what was sent and acknowledged lately, queues included, where its transport knows it.
+    fn rtt_of_sent(&self) -> Option<Duration> {
+        None
+    }
+
     /// Segments that came before one that was sent earlier, since this stream began, where its transport counts them.
     fn out_of_order(&self) -> Option<u32> {
         None

@@ -230,6 +230,12 @@ impl Io for TcpIo {
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn rtt_of_sent(&self) -> Option<Duration> {
+        use std::os::fd::AsFd;
+        super::tcp_info::rtt_of_sent(self.0.as_fd())
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn out_of_order(&self) -> Option<u32> {
         use std::os::fd::AsFd;
         super::tcp_info::out_of_order(self.0.as_fd())

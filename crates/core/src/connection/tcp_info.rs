@@ -75,6 +75,14 @@ pub(super) fn rtt_of_received(socket: BorrowedFd<'_>) -> Option<Duration> {
     is_known.then(|| Duration::from_micros(info.received_rtt.into()))
 }
 
+/// The round-trip time of what `socket` sent, smoothed over the last acknowledgements. `None` when the kernel does not
+/// know it.
+pub(super) fn rtt_of_sent(socket: BorrowedFd<'_>) -> Option<Duration> {
+    let (info, length) = read(socket)?;
+    let is_known = length.holds(offset_of!(TcpInfo, rtt)) && info.rtt != 0;
+    is_known.then(|| Duration::from_micros(info.rtt.into()))
+}
+
 /// The segments of the TCP connection `socket`. `None` when the kernel does not count them.
 pub(super) fn segments(socket: BorrowedFd<'_>) -> Option<Segments> {
     let (info, length) = read(socket)?;

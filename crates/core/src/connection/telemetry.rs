@@ -74,11 +74,19 @@ pub enum ConnectionEvent {
         /// How long opening it took: name resolution, TCP, proxy, TLS and HTTP/2 together.
         handshake: Duration,
     },
-    /// The least round-trip time that a connection has seen became known or fell.
+    /// A round trip was as short as this, or shorter: the least that a connection has seen, or how long they take of late, where
+    /// that falls.
     Rtt {
         /// Where it leads.
         origin: Origin,
-        /// The least round-trip time so far.
+        /// At most so long.
+        rtt: Duration,
+    },
+    /// Round trips over a connection take longer than at the last look, queues included.
+    RoundTrip {
+        /// Where it leads.
+        origin: Origin,
+        /// So long at least.
         rtt: Duration,
     },
     /// Segments of a connection came out of order: others before them were lost, or overtaken.

@@ -23,6 +23,9 @@ use super::telemetry::{ConnectionEvent, Telemetry};
 /// Reads between two looks at the transport: two system calls in 64, about three percent of them.
 const READS_PER_LOOK: u32 = 64;
 
+/// Between two looks at how long round trips are of late.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// A stream that counts.
 pub(super) struct Wire {
     io: Box<dyn Io>,
@@ -30,6 +33,9 @@ pub(super) struct Wire {
     telemetry: Rc<Telemetry>,
     reads: u32,
     rtt: Option<Duration>,
+    /// Round trips of what was sent and received, at the last look.
+    lately: [Option<Duration>; 2],
+    looks_at: Timestamp,
     /// What comes are answers, and no handshake.
     is_open: Rc<Cell<bool>>,
     /// Segments at the last look.
@@ -59,6 +65,8 @@ impl Wire {
             telemetry,
             reads: 0,
             rtt,
+            lately: [None; 2],
+            looks_at: Timestamp::START,
             is_open,
             segments: None,
             uncounted: [0; 2],
@@ -89,6 +97,7 @@ impl Wire {
             if self.losses.on_bytes(now, Bytes(bytes as u64), rtt) {
                 self.look_for_losses();
             }
+            self.look_at_round_trips(now, rtt);
         }
         self.uncounted[0] += bytes as u64;
         self.reads += 1;
@@ -135,6 +144,26 @@ impl Wire {
         let Some(out_of_order) = self.io.out_of_order() else { return };
         if self.losses.on_count(out_of_order) {
             self.telemetry.tell(ConnectionEvent::Loss { origin: self.origin.clone() });
+        }
+    }
+
+    /// One that is as long as at the last look is of then. The others are smoothed: one that falls is still too long, and one
+    /// that rises not yet long enough.
+    fn look_at_round_trips(&mut self, now: Timestamp, rtt: Duration) {
+        if now < self.looks_at {
+            return;
+        }
+        self.looks_at = now + LOOK.max(rtt);
+        let lately = [self.io.rtt_of_sent(), self.io.rtt_of_received()];
+        let before = std::mem::replace(&mut self.lately, lately);
+        for (rtt, before) in lately.into_iter().zip(before) {
+            let (Some(rtt), Some(before)) = (rtt, before) else { continue };
+            let origin = self.origin.clone();
+            if rtt < before {
+                self.telemetry.tell(ConnectionEvent::Rtt { origin, rtt });
+            } else if rtt > before {
+                self.telemetry.tell(ConnectionEvent::RoundTrip { origin, rtt });
+            }
         }
     }
 

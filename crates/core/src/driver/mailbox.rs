@@ -49,6 +49,7 @@ impl Mailbox {
                 self.put(Event::Unserved { origin: origin.clone(), served: *served });
             }
             ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
+            ConnectionEvent::RoundTrip { rtt, .. } => self.put(Event::RoundTrip(*rtt)),
             ConnectionEvent::Loss { .. } => self.put(Event::Loss),
             ConnectionEvent::Pace(rate) => self.put(Event::Pace(*rate)),
             _ => {}

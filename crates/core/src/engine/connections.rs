@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::cluster::Cluster;
 use pelton_algos::connections::{self, FEW_ROUND_TRIPS};
+use pelton_algos::crowding::Crowding;
 use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
@@ -57,13 +58,32 @@ impl Engine {
         let id = self.origin_id(origin);
         self.origin(id).note_reached();
         self.redecide |= self.link.measured_rtt().is_none();
-        self.link.on_rtt(now, rtt);
+        self.on_rtt(now, rtt);
         self.redecide |= self.spread.on_handshake(now, rtt);
         let least = self.link.estimate().rtt;
         if self.growth.on_handshake(now, rtt, least, self.goodput) {
             self.has_shrunk = true;
             self.redecide = true;
         }
+    }
+
+    /// A round trip took so long at most.
+    pub(super) fn on_rtt(&mut self, now: Timestamp, rtt: Duration) {
+        self.link.on_rtt(now, rtt);
+        self.on_round_trip(now, rtt);
+    }
+
+    /// A round trip took so long of late. What was found out about numbers of lanes and streams holds for the path as it was.
+    pub(super) fn on_round_trip(&mut self, now: Timestamp, took: Duration) {
+        if !self.link.on_round_trip(now, took) {
+            return;
+        }
+        self.growth.on_longer_path(now);
+        for state in &mut self.origins {
+            state.crowding = Crowding::default();
+            state.budget.on_no_crowd();
+        }
+        self.redecide = true;
     }
 
     /// A connection came up: what its origin speaks is known, and the first answers are on their way.

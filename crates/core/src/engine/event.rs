@@ -245,6 +245,8 @@ pub enum Event {
     },
     /// The transport measured a round-trip time.
     Rtt(Duration),
+    /// Round trips take longer of late, and so long at least, queues included.
+    RoundTrip(Duration),
     /// The transport saw at what pace the first answers come.
     Pace(BitRate),
     /// Something was lost of what comes over a connection.

@@ -47,6 +47,8 @@ impl Engine {
 
     /// A head came: lanes may grow.
     pub(super) fn note_response(&mut self, now: Timestamp, response: Response) {
+        let thought = self.answers.least().saturating_sub(response.at_least);
+        self.link.on_answer(now, response.took.saturating_sub(thought));
         self.answers.add(response.took);
         // The formulas fill a link that is known: prompt responses tell nothing new of it.
         if self.link.rests_on_hint() || self.link.seen_bandwidth().is_none() {

@@ -281,6 +281,7 @@ impl Engine {
             event,
             Event::Data { .. }
                 | Event::Rtt(_)
+                | Event::RoundTrip(_)
                 | Event::Loss
                 | Event::Reached { .. }
                 | Event::Connected { .. }
@@ -301,7 +302,8 @@ impl Engine {
             Event::Ended { stream, result } => self.on_ended(now, stream, result),
             Event::Finished { file, result } => self.on_finished(file, result),
             Event::Damaged { file, ranges, failure } => self.on_damaged(file, &ranges, failure),
-            Event::Rtt(rtt) => self.link.on_rtt(now, rtt),
+            Event::Rtt(rtt) => self.on_rtt(now, rtt),
+            Event::RoundTrip(took) => self.on_round_trip(now, took),
             Event::Reached { origin, rtt } => self.on_reached(now, &origin, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
             Event::Pace(rate) => self.on_pace(now, rate),

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::crowding::Verdict;
 use pelton_algos::ranges::{InFlight, StreamId};
 use pelton_algos::slow_start::Begun;
 use pelton_algos::tail::{Watched, look_interval};
@@ -290,11 +291,13 @@ impl Engine {
             return;
         }
         let rate = BitRate::from_bps(watched.iter().map(|watched| watched.rate.bps()).sum());
-        if let Some(fewer) = state.crowding.on_look(streams, rate)
-            && state.budget.on_crowd(now, fewer)
-        {
-            self.redecide = true;
-            self.shed_streams();
+        match state.crowding.on_look(streams, rate) {
+            Some(Verdict::Crowd(fewer)) if state.budget.on_crowd(now, fewer) => {
+                self.redecide = true;
+                self.shed_streams();
+            }
+            Some(Verdict::NoCrowd) => self.redecide |= state.budget.on_no_crowd(),
+            _ => {}
         }
     }
 }

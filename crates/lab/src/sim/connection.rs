@@ -1,5 +1,6 @@
 //! One connection as both ends have it: TCP, what the bytes mean, and how busy it is.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use pelton_algos::credit::{ConnectionCredit, FIRST_WINDOW};
 use pelton_algos::losses::LossWatch;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
+use pelton_core::engine::Event;
 
 use super::pool::Piece;
 use super::tcp::{Receiver, Sender};
@@ -92,6 +94,7 @@ pub(super) struct Connection {
     pub(super) begun: Timestamp,
     pub(super) min_rtt: Duration,
     pub(super) told_rtt: Duration,
+    pub(super) smoothed_rtt: Duration,
     pub(super) reads: u32,
     /// Chunks that came before one that was sent earlier.
     pub(super) out_of_order: u32,
@@ -131,6 +134,7 @@ impl Connection {
             begun,
             min_rtt: rtt,
             told_rtt: rtt,
+            smoothed_rtt: rtt,
             reads: 0,
             out_of_order: 0,
             losses: LossWatch::default(),
@@ -138,6 +142,17 @@ impl Connection {
             window: FIRST_WINDOW,
             server_window: FIRST_WINDOW,
             allowed: BTreeMap::new(),
+        }
+    }
+
+    /// Whether round trips take longer or shorter than at the last look.
+    pub(super) fn news_of_rtt(&mut self) -> Option<Event> {
+        let smoothed = self.sender.smoothed_rtt();
+        let before = std::mem::replace(&mut self.smoothed_rtt, smoothed);
+        match smoothed.cmp(&before) {
+            Ordering::Less => Some(Event::Rtt(smoothed)),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(Event::RoundTrip(smoothed)),
         }
     }
 

@@ -128,6 +128,11 @@ struct Timer {
 }
 
 impl Sender {
+    /// How long round trips take of late.
+    pub(super) fn smoothed_rtt(&self) -> Duration {
+        self.rtt.smoothed.unwrap_or_default()
+    }
+
     /// A sender whose handshake took `rtt`.
     pub(super) fn new(receive_window: u64, rtt: Duration) -> Self {
         let mut round_trips = RoundTrips::default();

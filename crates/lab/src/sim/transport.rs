@@ -233,6 +233,7 @@ impl World {
         connection.reads += 1;
         if connection.reads == READS_PER_RTT {
             connection.reads = 0;
+            self.mailbox.extend(connection.news_of_rtt());
             self.tell_rtt(index);
         }
         self.read(index);
