@@ -101,6 +101,9 @@ impl Default for LinkConfig {
 /// itself.
 const STARTUP_GAIN: f64 = 2.0;
 
+/// A path that has become longer carries so many times at least what it brings with too few streams, or as much as before.
+const LONGER_GAIN: f64 = 2.0;
+
 /// Growth below this over [`FULL_AFTER`] samples means that the pipe is full.
 const GROWTH: f64 = 1.05;
 const FULL_AFTER: u32 = 3;
@@ -201,8 +204,9 @@ impl LinkEstimator {
         let Some(rtt) = self.longer.on_round_trip(now, took, known) else { return false };
         self.rtt = WindowedMin::default();
         self.on_rtt(now, rtt);
+        let (before, hoped) = (self.bandwidth.max(), self.rate * LONGER_GAIN);
         self.bandwidth = WindowedMax::default();
-        self.bandwidth.push(now, self.rate, self.config.memory);
+        self.bandwidth.push(now, if hoped < before { hoped } else { before }, self.config.memory);
         self.growth = None;
         true
     }

@@ -2,6 +2,7 @@
 //! reads where that saves acknowledgements.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,11 +21,13 @@ use super::http1::{Duplex, Pipe};
 use super::origin::Origin;
 use super::telemetry::{ConnectionEvent, Telemetry};
 
-/// Reads between two looks at the transport: two system calls in 64, about three percent of them.
+/// Reads between two looks at the transport: a system call in 64.
 const READS_PER_LOOK: u32 = 64;
 
-/// Between two looks at how long round trips are of late.
+/// Between two looks at how long round trips are of late, and how long ago the last one was at most for what has changed
+/// since then to be news.
 const LOOK: Duration = Duration::from_millis(200);
+const STALE: Duration = Duration::from_secs(1);
 
 /// A stream that counts.
 pub(super) struct Wire {
@@ -35,7 +38,7 @@ pub(super) struct Wire {
     rtt: Option<Duration>,
     /// Round trips of what was sent and received, at the last look.
     lately: [Option<Duration>; 2],
-    looks_at: Timestamp,
+    looked_at: Timestamp,
     /// What comes are answers, and no handshake.
     is_open: Rc<Cell<bool>>,
     /// Segments at the last look.
@@ -66,7 +69,7 @@ impl Wire {
             reads: 0,
             rtt,
             lately: [None; 2],
-            looks_at: Timestamp::START,
+            looked_at: Timestamp::START,
             is_open,
             segments: None,
             uncounted: [0; 2],
@@ -90,21 +93,20 @@ impl Wire {
 
     fn received(&mut self, bytes: usize) {
         self.telemetry.received(bytes);
+        let now = Timestamp::new(self.began.elapsed());
         if let Some(rtt) = self.rtt {
             self.telemetry.came(bytes, rtt, self.is_open.get());
-            let now = Timestamp::new(self.began.elapsed());
             self.rests.on_bytes(now, bytes as u64, rtt);
             if self.losses.on_bytes(now, Bytes(bytes as u64), rtt) {
                 self.look_for_losses();
             }
-            self.look_at_round_trips(now, rtt);
         }
+        self.look_at_round_trips(now);
         self.uncounted[0] += bytes as u64;
         self.reads += 1;
         if self.reads == READS_PER_LOOK {
             self.reads = 0;
             self.count_segments();
-            self.look_at_rtt();
         }
     }
 
@@ -147,31 +149,37 @@ impl Wire {
         }
     }
 
-    /// One that is as long as at the last look is of then. The others are smoothed: one that falls is still too long, and one
-    /// that rises not yet long enough.
-    fn look_at_round_trips(&mut self, now: Timestamp, rtt: Duration) {
-        if now < self.looks_at {
+    /// Tells how long round trips are of late. One that is as long as at the last look is of then, and so may be one that
+    /// has changed since a look long ago. The others are smoothed: one that falls is still too long, and one that rises not
+    /// yet long enough.
+    fn look_at_round_trips(&mut self, now: Timestamp) {
+        if now < self.looked_at + LOOK.max(self.rtt.unwrap_or_default()) {
             return;
         }
-        self.looks_at = now + LOOK.max(rtt);
+        let is_stale = now.saturating_since(std::mem::replace(&mut self.looked_at, now)) > STALE;
         let lately = [self.io.rtt_of_sent(), self.io.rtt_of_received()];
         let before = std::mem::replace(&mut self.lately, lately);
+        let least = self.io.min_rtt();
+        let least_before = self.rtt;
+        self.rtt = least.or(least_before);
+        if is_stale {
+            return;
+        }
+        let origin = || self.origin.clone();
+        if let Some(rtt) = least.filter(|rtt| least_before.is_none_or(|before| *rtt < before)) {
+            self.telemetry.tell(ConnectionEvent::Rtt { origin: origin(), rtt });
+        }
         for (rtt, before) in lately.into_iter().zip(before) {
             let (Some(rtt), Some(before)) = (rtt, before) else { continue };
-            let origin = self.origin.clone();
-            if rtt < before {
-                self.telemetry.tell(ConnectionEvent::Rtt { origin, rtt });
-            } else if rtt > before {
-                self.telemetry.tell(ConnectionEvent::RoundTrip { origin, rtt });
+            match rtt.cmp(&before) {
+                Ordering::Less => {
+                    self.telemetry.tell(ConnectionEvent::Rtt { origin: origin(), rtt });
+                }
+                Ordering::Equal => {}
+                Ordering::Greater => {
+                    self.telemetry.tell(ConnectionEvent::RoundTrip { origin: origin(), rtt });
+                }
             }
-        }
-    }
-
-    fn look_at_rtt(&mut self) {
-        let Some(rtt) = self.io.min_rtt() else { return };
-        if self.rtt.is_none_or(|before| rtt < before) {
-            self.rtt = Some(rtt);
-            self.telemetry.tell(ConnectionEvent::Rtt { origin: self.origin.clone(), rtt });
         }
     }
 }

@@ -16,6 +16,9 @@ use super::tcp::{Receiver, Sender};
 /// Bytes of a DATA frame: what nginx puts into one (`http2_chunk_size`).
 const FRAME: u64 = 8 * 1024;
 
+/// What has changed since a look so long ago may be no news.
+const STALE: Duration = Duration::from_secs(1);
+
 /// Where a connection stands, as its client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -95,6 +98,7 @@ pub(super) struct Connection {
     pub(super) min_rtt: Duration,
     pub(super) told_rtt: Duration,
     pub(super) smoothed_rtt: Duration,
+    pub(super) looked_at: Timestamp,
     pub(super) reads: u32,
     /// Chunks that came before one that was sent earlier.
     pub(super) out_of_order: u32,
@@ -135,6 +139,7 @@ impl Connection {
             min_rtt: rtt,
             told_rtt: rtt,
             smoothed_rtt: rtt,
+            looked_at: Timestamp::START,
             reads: 0,
             out_of_order: 0,
             losses: LossWatch::default(),
@@ -146,9 +151,13 @@ impl Connection {
     }
 
     /// Whether round trips take longer or shorter than at the last look.
-    pub(super) fn news_of_rtt(&mut self) -> Option<Event> {
+    pub(super) fn news_of_rtt(&mut self, now: Timestamp) -> Option<Event> {
         let smoothed = self.sender.smoothed_rtt();
         let before = std::mem::replace(&mut self.smoothed_rtt, smoothed);
+        let looked_at = std::mem::replace(&mut self.looked_at, now);
+        if now.saturating_since(looked_at) > STALE {
+            return None;
+        }
         match smoothed.cmp(&before) {
             Ordering::Less => Some(Event::Rtt(smoothed)),
             Ordering::Equal => None,

@@ -233,7 +233,7 @@ impl World {
         connection.reads += 1;
         if connection.reads == READS_PER_RTT {
             connection.reads = 0;
-            self.mailbox.extend(connection.news_of_rtt());
+            self.mailbox.extend(connection.news_of_rtt(self.now));
             self.tell_rtt(index);
         }
         self.read(index);
