@@ -34,6 +34,7 @@ fn decisions(c: &mut Criterion) {
         limits: Limits::default(),
         is_measured: true,
         is_told: false,
+        in_use: 0,
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,

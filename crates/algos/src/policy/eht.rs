@@ -313,6 +313,9 @@ impl Policy for Eht {
         let most = observation.limits.max_channels.max(1);
         self.phase = match std::mem::replace(&mut self.phase, Phase::Undecided) {
             Phase::Undecided | Phase::Uninformed => self.begin(now, observation),
+            Phase::Searching(search) if search.is_outdated(&self.config, &observation.link) => {
+                self.begin(now, observation)
+            }
             Phase::Searching(search) => self.continue_search(now, observation, search),
             // A round trip that became longer and costs no throughput is a queue of one's own: it comes with
             // what was found best.

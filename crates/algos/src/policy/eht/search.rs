@@ -8,6 +8,12 @@ use crate::policy::{Observation, count};
 use crate::time::Timestamp;
 use crate::units::{Bytes, Joules};
 
+/// Between two looks whether what more channels had begun has come.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// As long as its rate grows a link is taken for twice as fast as it is.
+const GUESSED: f64 = 2.0;
+
 /// A search under way.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
@@ -19,6 +25,8 @@ pub(super) struct Search {
     best: Option<(u32, f64)>,
     worse_in_a_row: u32,
     tried: Vec<(u32, f64)>,
+    /// As it was when the search began.
+    link: LinkEstimate,
 }
 
 /// What a search has found beside the best number of channels.
@@ -33,6 +41,8 @@ pub(super) struct Found {
 #[derive(Debug, Clone, Copy)]
 struct Window {
     counted_from: Timestamp,
+    /// What more channels had begun before may last until then.
+    drains_until: Timestamp,
     ends: Timestamp,
     start: Option<Totals>,
 }
@@ -62,7 +72,9 @@ impl EhtConfig {
 
     fn window(&self, now: Timestamp, link: &LinkEstimate, counted: Duration) -> Window {
         let (ramp, _) = self.window_lengths(link);
-        Window { counted_from: now + ramp, ends: now + ramp + counted, start: None }
+        let counted_from = now + ramp;
+        let ends = counted_from + counted;
+        Window { counted_from, drains_until: ends, ends, start: None }
     }
 
     /// Equation 1 for `bytes` in `time` with `energy`.
@@ -96,7 +108,13 @@ impl Search {
             best: None,
             worse_in_a_row: 0,
             tried: Vec::new(),
+            link: *link,
         }
+    }
+
+    /// Whether `link` is another one than that which the first windows were about.
+    pub(super) fn is_outdated(&self, config: &EhtConfig, link: &LinkEstimate) -> bool {
+        link.differs_in_bandwidth(&self.link, config.link_change * GUESSED)
     }
 
     /// Takes note of the present totals. After the last window: the best number of channels, and
@@ -113,6 +131,11 @@ impl Search {
             energy: observation.energy.unwrap_or_default(),
         };
         if now >= self.window.counted_from && self.window.start.is_none() {
+            if observation.in_use > self.channels() && now < self.window.drains_until {
+                self.window.counted_from = now + observation.link.rtt.max(LOOK);
+                self.window.ends = self.window.counted_from + self.counted;
+                return None;
+            }
             self.window.start = Some(totals);
         }
         let start = self.window.start.filter(|_| now >= self.window.ends)?;
