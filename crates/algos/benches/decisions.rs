@@ -34,7 +34,6 @@ fn decisions(c: &mut Criterion) {
         limits: Limits::default(),
         is_measured: true,
         is_told: false,
-        in_use: 0,
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,

@@ -40,8 +40,6 @@ pub struct Observation<'a> {
     pub is_measured: bool,
     /// Somebody has said what the link carries: what is planned for it needs no reserve.
     pub is_told: bool,
-    /// Channels that bring something at present: those of earlier decisions go on until their files have come.
-    pub in_use: u32,
     /// Of some file at least the size is known or was seen: before, clusters are assumed.
     pub sizes_are_known: bool,
     /// Body bytes received since the run began.

@@ -19,7 +19,6 @@ fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
         limits,
         is_measured: true,
         is_told: false,
-        in_use: 0,
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,

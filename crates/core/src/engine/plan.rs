@@ -11,7 +11,7 @@ use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::Action;
 use super::rates::connections_within;
-use super::{Engine, FileId, OriginState};
+use super::{Engine, FileId};
 use crate::connection::Scheme;
 
 /// From this round trip on a lane too few costs more than one too many.
@@ -188,7 +188,6 @@ impl Engine {
             clusters: &clusters,
             limits: self.limits(),
             is_measured: self.link.was_full() && sizes_are_known && !self.awaits_spread(),
-            in_use: self.channels_in_use(),
             is_told: self.config.link.bandwidth_hint.is_some(),
             sizes_are_known,
             delivered: self.totals.delivered,
@@ -203,13 +202,6 @@ impl Engine {
         self.lanes = self.widened_lanes(&decision, &clusters);
         self.decision = Some(decision);
         self.announce_connections();
-    }
-
-    /// Streams, as many of which count as one as wait for each other over one connection.
-    fn channels_in_use(&self) -> u32 {
-        let of_origin =
-            |origin: &OriginState| origin.streams.div_ceil(self.pipelined(origin).max(1));
-        self.origins.iter().map(of_origin).sum()
     }
 
     /// Connections that are planned as range streams bring further files instead, where there are enough. The

@@ -8,9 +8,6 @@ use crate::policy::{Observation, count};
 use crate::time::Timestamp;
 use crate::units::{Bytes, Joules};
 
-/// Between two looks whether what more channels had begun has come.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// As long as its rate grows a link is taken for twice as fast as it is.
 const GUESSED: f64 = 2.0;
 
@@ -41,8 +38,6 @@ pub(super) struct Found {
 #[derive(Debug, Clone, Copy)]
 struct Window {
     counted_from: Timestamp,
-    /// What more channels had begun before may last until then.
-    drains_until: Timestamp,
     ends: Timestamp,
     start: Option<Totals>,
 }
@@ -72,9 +67,7 @@ impl EhtConfig {
 
     fn window(&self, now: Timestamp, link: &LinkEstimate, counted: Duration) -> Window {
         let (ramp, _) = self.window_lengths(link);
-        let counted_from = now + ramp;
-        let ends = counted_from + counted;
-        Window { counted_from, drains_until: ends, ends, start: None }
+        Window { counted_from: now + ramp, ends: now + ramp + counted, start: None }
     }
 
     /// Equation 1 for `bytes` in `time` with `energy`.
@@ -131,11 +124,6 @@ impl Search {
             energy: observation.energy.unwrap_or_default(),
         };
         if now >= self.window.counted_from && self.window.start.is_none() {
-            if observation.in_use > self.channels() && now < self.window.drains_until {
-                self.window.counted_from = now + observation.link.rtt.max(LOOK);
-                self.window.ends = self.window.counted_from + self.counted;
-                return None;
-            }
             self.window.start = Some(totals);
         }
         let start = self.window.start.filter(|_| now >= self.window.ends)?;

@@ -23,7 +23,6 @@ fn observation<'a>(clusters: &'a [Cluster], model: &'a ConstantPower) -> Observa
         limits: worked_limits(),
         is_measured: true,
         is_told: false,
-        in_use: 0,
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
