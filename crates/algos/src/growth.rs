@@ -126,6 +126,11 @@ impl LaneGrowth {
         self.trial.is_some()
     }
 
+    /// Whether handshakes have had to queue of late, where a change takes `settle` to show.
+    pub fn is_full(&self, now: Timestamp, settle: Duration) -> bool {
+        self.full_at.is_some_and(|at| now.saturating_since(at) < settle * FULL_FOR)
+    }
+
     /// A server refused or was overloaded: back to the planned lanes, for a while.
     pub fn on_refusal(&mut self, now: Timestamp) {
         let until = now + self.rest;
@@ -215,8 +220,7 @@ impl LaneGrowth {
                 return true;
             }
         }
-        let is_full =
-            self.full_at.is_some_and(|at| now.saturating_since(at) < lanes.settle * FULL_FOR);
+        let is_full = self.is_full(now, lanes.settle);
         let settled = !lanes.is_filling
             && !is_full
             && now >= self.doubled_until

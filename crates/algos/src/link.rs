@@ -216,6 +216,11 @@ impl LinkEstimator {
         self.longer.on_answer(now, took);
     }
 
+    /// Whether transfers bring much less than the path carried of late.
+    pub fn brings_less(&self) -> bool {
+        self.was_full && !self.is_full()
+    }
+
     /// Whether transfers bring about all that the path carries.
     fn is_full(&self) -> bool {
         self.was_full && self.rate.bps() >= self.bandwidth.max().bps() * FULL
@@ -254,7 +259,7 @@ impl LinkEstimator {
         let steady = self.lately.push(telling, elapsed);
         let told = if self.was_full && steady < rate { steady } else { rate };
         self.bandwidth.push(now, told, self.config.memory);
-        self.longer.on_rate(now, rate, !self.was_full || self.is_full());
+        self.longer.on_rate(now, rate, !self.brings_less());
         self.learn(now, sample.since, rate, sample.most_streams.max(1));
         Some(rate)
     }

@@ -79,6 +79,7 @@ impl Engine {
             return;
         }
         self.growth.on_longer_path(now);
+        self.slump.end();
         for state in &mut self.origins {
             state.crowding = Crowding::default();
             state.budget.on_no_crowd();

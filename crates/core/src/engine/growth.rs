@@ -41,8 +41,13 @@ impl Engine {
             times_used: files / planned,
             may_double: in_use.saturating_mul(3) / 2 <= most,
             is_filling: self.link.is_filling(),
-            settle: (self.link.estimate().rtt * 3).max(SETTLE),
+            settle: self.settle(),
         })
+    }
+
+    /// How long a change of lanes and streams takes to show.
+    fn settle(&self) -> Duration {
+        (self.link.estimate().rtt * 3).max(SETTLE)
     }
 
     /// A head came: lanes may grow.
@@ -70,6 +75,10 @@ impl Engine {
     /// A new sample of goodput: lanes may grow, and the link may have changed.
     pub(super) fn note_rate(&mut self, now: Timestamp) {
         let link = self.link.estimate();
+        let settle = self.settle();
+        let is_full = self.growth.is_full(now, settle);
+        let streams = self.streams.len() as u32;
+        self.slump.on_rate(now, self.link.brings_less(), streams, is_full, settle);
         if let Some(lanes) = self.lane_use() {
             let before = self.widening();
             if !self.growth.is_trying() {

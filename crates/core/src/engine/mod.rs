@@ -50,6 +50,7 @@ use pelton_algos::policy::{Decision, Policy};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::silence::AskedAnew;
 use pelton_algos::sizes::SizeModel;
+use pelton_algos::slump::Slump;
 use pelton_algos::spread::Spread;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
@@ -136,6 +137,7 @@ pub struct Engine {
     /// It is what holds this run.
     is_held: bool,
     growth: LaneGrowth,
+    slump: Slump,
     answers: Answers,
     /// What streams that had fallen silent were to bring.
     asked_anew: AskedAnew,
@@ -213,6 +215,7 @@ impl Engine {
         let boundaries = config.clusters.boundaries(&link.estimate());
         Self {
             growth: LaneGrowth::default(),
+            slump: Slump::default(),
             answers: Answers::default(),
             asked_anew: AskedAnew::default(),
             spread: Spread::default(),
