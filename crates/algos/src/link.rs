@@ -439,6 +439,24 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_becomes_longer_is_another_one() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(40));
+        let now = steady(&mut link, 0, 4, BitRate::from_mbps(40.0), 4);
+        assert!(!link.brings_less());
+        let now = steady(&mut link, now, 1, BitRate::from_mbps(6.0), 4);
+        assert!(link.brings_less());
+        let took = Duration::from_millis(300);
+        let times = (0..8).map(|index| Timestamp::from_millis(now + index * 50));
+        let found = times.filter(|at| link.on_round_trip(*at, took)).count();
+        assert_eq!(found, 1);
+        let estimate = link.estimate();
+        assert_eq!(estimate.rtt, Duration::from_millis(300));
+        let mbps = estimate.bandwidth.bps() / 1e6;
+        assert!((20.0..=40.0).contains(&mbps), "four times what comes, {mbps}");
+    }
+
+    #[test]
     fn the_first_pace_is_believed_until_goodput_contradicts() {
         let paced = |mbps: f64, streams: u32| {
             let mut estimator = LinkEstimator::new(LinkConfig::default());

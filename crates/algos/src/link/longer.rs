@@ -79,3 +79,64 @@ impl LongerPath {
         Some(least.max(answer))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: Duration = Duration::from_millis(40);
+    const RATE: BitRate = BitRate::from_kbps(10_000);
+
+    const fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// One that brings less since the start, and what round trips of so long, one each 100 ms from `from` on, show.
+    fn found(longer: &mut LongerPath, from: u64, trips: &[u64]) -> Vec<Option<Duration>> {
+        let each = (from..).step_by(100).zip(trips);
+        each.map(|(millis, took)| longer.on_round_trip(at(millis), ms(*took), KNOWN)).collect()
+    }
+
+    fn slack() -> LongerPath {
+        let mut longer = LongerPath::default();
+        longer.on_rate(at(0), RATE, false);
+        longer
+    }
+
+    #[test]
+    fn round_trips_that_are_all_longer_show_it_where_less_comes() {
+        let longer = [None, None, None, Some(ms(300))];
+        assert_eq!(found(&mut slack(), 500, &[320, 300, 310, 330]), longer);
+        assert_eq!(found(&mut slack(), 500, &[320, 45, 310, 330]), [None; 4], "one was short");
+        assert_eq!(found(&mut slack(), 500, &[55; 4]), [None; 4], "a little");
+        assert_eq!(found(&mut slack(), 100, &[90; 4]), [None; 4], "for a moment");
+        assert_eq!(found(&mut slack(), 500, &[900; 4]), [None; 4], "they began before");
+        let mut full = LongerPath::default();
+        full.on_rate(at(0), RATE, true);
+        assert_eq!(found(&mut full, 500, &[300; 4]), [None; 4], "a queue that is filled");
+    }
+
+    #[test]
+    fn transfers_that_recover_tell_nothing() {
+        let mut longer = slack();
+        longer.on_rate(at(700), RATE * 2.5, false);
+        assert_eq!(found(&mut longer, 800, &[90; 4]), [None; 4]);
+        let mut longer = slack();
+        longer.on_rate(at(700), RATE * 1.2, false);
+        assert_eq!(found(&mut longer, 800, &[90; 4])[3], Some(ms(90)));
+    }
+
+    #[test]
+    fn answers_tell_how_long_it_is_where_transports_lag_behind() {
+        let mut longer = slack();
+        (0..4).for_each(|index| longer.on_answer(at(600 + index * 100), ms(310 + index)));
+        assert_eq!(found(&mut longer, 1_000, &[75, 100, 125, 150])[3], Some(ms(310)));
+        let mut longer = slack();
+        longer.on_answer(at(600), ms(310));
+        assert_eq!(found(&mut longer, 1_000, &[75; 4])[3], Some(ms(75)), "one may be chance");
+    }
+}
