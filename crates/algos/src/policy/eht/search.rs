@@ -22,7 +22,7 @@ pub(super) struct Search {
     best: Option<(u32, f64)>,
     worse_in_a_row: u32,
     tried: Vec<(u32, f64)>,
-    /// As it was when the search began.
+    /// As it was when the search began, or as the most channels have shown it since.
     link: LinkEstimate,
 }
 
@@ -105,9 +105,11 @@ impl Search {
         }
     }
 
-    /// Whether `link` is another one than that which the first windows were about.
+    /// Whether `link` is another one than that which the first windows were about. More channels than before may show
+    /// more of it; fewer do not.
     pub(super) fn is_outdated(&self, config: &EhtConfig, link: &LinkEstimate) -> bool {
-        link.differs_in_bandwidth(&self.link, config.link_change * GUESSED)
+        let is_most = self.tried.iter().all(|(channels, _)| *channels < self.channels());
+        !is_most && link.differs_in_bandwidth(&self.link, config.link_change * GUESSED)
     }
 
     /// Takes note of the present totals. After the last window: the best number of channels, and
@@ -132,7 +134,7 @@ impl Search {
             totals.at - start.at,
             totals.energy.saturating_sub(start.energy),
         );
-        self.on_window(config, efficiency);
+        self.on_window(config, &observation.link, efficiency);
         if self.current < self.candidates.len() {
             self.window = config.window(now, &observation.link, self.counted);
             return None;
@@ -154,8 +156,11 @@ impl Search {
         Some((best, Found { why, is_most }))
     }
 
-    fn on_window(&mut self, config: &EhtConfig, efficiency: f64) {
+    fn on_window(&mut self, config: &EhtConfig, link: &LinkEstimate, efficiency: f64) {
         let channels = self.candidates[self.current];
+        if self.tried.iter().all(|(others, _)| *others < channels) {
+            self.link = *link;
+        }
         self.tried.push((channels, efficiency));
         match self.best {
             Some((_, best)) if efficiency < best * config.clearly_worse => {
