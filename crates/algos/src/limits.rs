@@ -200,6 +200,7 @@ impl OriginBudget {
             self.too_many = Some(self.allowed.min(in_use).max(2));
             self.allowed = (self.allowed.min(in_use) / 2).max(1);
             self.changed = now;
+            self.before_crowd = None;
         } else {
             self.vain_requests += 1;
             self.vain_since.get_or_insert(now);
@@ -338,7 +339,8 @@ impl OriginBudget {
 
     /// What was refused tells nothing of the origin: all that was cut is given back, and nothing is waited for.
     pub fn forgive(&mut self) {
-        (self.allowed, self.too_many, self.before_refusals) = (self.ceiling, None, None);
+        (self.allowed, self.too_many) = (self.ceiling, None);
+        (self.before_refusals, self.before_crowd) = (None, None);
         self.end_vain();
         self.blocked_until = None;
         self.rate = RequestRate::default();
@@ -360,6 +362,7 @@ impl OriginBudget {
     pub fn on_unserved(&mut self, now: Timestamp, served: u32, has_answered: bool) -> bool {
         let is_cut = self.cut_to(now, served);
         if is_cut {
+            self.before_crowd = None;
             self.overloaded_at = Some(now);
             self.too_many = self.too_many.filter(|_| has_answered);
         }
@@ -478,6 +481,8 @@ mod tests {
         assert!(budget.on_success(at(60_000), at(60_000)) && budget.capacity() == 5);
         assert!(budget.on_no_crowd() && !budget.on_no_crowd());
         assert_eq!((budget.capacity(), budget.too_many), (64, None));
+        assert!(budget.on_crowd(at(70_000), 16) && budget.on_overload(at(71_000), at(70_500), 16, None));
+        assert!(!budget.on_no_crowd() && budget.capacity() == 8, "what a server said stays");
     }
 
     #[test]

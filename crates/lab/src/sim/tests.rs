@@ -162,6 +162,29 @@ fn an_outage_is_survived() {
 }
 
 #[test]
+fn a_path_that_becomes_longer_is_filled_again() {
+    // 40 Mbit/s, a round trip of 40 ms, and of 300 ms after four seconds.
+    let mut longer = link(40.0, 40);
+    for direction in [&mut longer.down, &mut longer.up] {
+        direction.delays.push((Duration::from_secs(4), Duration::from_millis(150)));
+        direction.queue = Bytes(600_000);
+    }
+    let many = files(&[16_000; 2_500]);
+    let one = files(&[40_000_000]);
+    for (files, policy) in [
+        (&many, Box::<Eht>::default() as Box<dyn Policy>),
+        (&many, Box::<LowE>::default()),
+        (&one, Box::<Eht>::default()),
+        (&one, Box::<Hat>::default()),
+    ] {
+        let ending = Scenario::new(&longer, H1, files, 1).run(policy);
+        assert!(ending.is_complete);
+        let floor = longer.down.time_for(ending.bytes).as_secs_f64();
+        assert!(ending.seconds < 1.8 * floor, "{} of {floor} s", ending.seconds);
+    }
+}
+
+#[test]
 fn the_same_seed_is_the_same_run_and_another_is_not() {
     let mut link = link(20.0, 60);
     link.down.loss.random = 0.01;

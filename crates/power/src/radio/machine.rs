@@ -8,8 +8,12 @@ use pelton_algos::units::{Bytes, Joules, Watts};
 use super::{LastTraffic, RadioProfile, State};
 
 /// Bytes that move within this time are taken as one burst into the buffer of a shared channel. Assumed:
-/// as often as meters are read, so that a step is one burst. A ceiling holds over as long, too.
+/// as often as meters are read, so that a step is one burst.
 const BURST: Duration = Duration::from_millis(100);
+
+/// A ceiling holds over so long. Assumed: a server sends some 16 kB at once, and who reads no faster than a limit
+/// allows sees that as spread, which takes a radio of 1 Mbit/s 0.13 s.
+const CEILING_HOLDS_OVER: Duration = Duration::from_millis(500);
 
 /// A stretch of time in one state, for drawing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,7 +51,7 @@ pub struct RadioMachine {
     received: Bytes,
     busy: Duration,
     /// For how long traffic may add all that the profile's ceiling allows: what has passed and was not
-    /// used, at most one burst. Thus the same bytes cost the same in one step and packet by packet.
+    /// used, at most as long as a ceiling holds over. Thus the same bytes cost the same in one step and packet by packet.
     unused: Duration,
 }
 
@@ -82,7 +86,7 @@ impl RadioMachine {
             sent: Bytes::ZERO,
             received: Bytes::ZERO,
             busy: Duration::ZERO,
-            unused: BURST,
+            unused: CEILING_HOLDS_OVER,
         }
     }
 
@@ -167,7 +171,7 @@ impl RadioMachine {
         let from = self.now;
         self.now = from.max(now);
         let passed = self.now - from;
-        self.unused = (self.unused + passed).min(BURST.max(passed));
+        self.unused = (self.unused + passed).min(CEILING_HOLDS_OVER.max(passed));
         let moved = sent + received;
         if moved == Bytes::ZERO {
             self.quiet(from, self.now);
