@@ -481,7 +481,9 @@ mod tests {
         assert!(budget.on_success(at(60_000), at(60_000)) && budget.capacity() == 5);
         assert!(budget.on_no_crowd() && !budget.on_no_crowd());
         assert_eq!((budget.capacity(), budget.too_many), (64, None));
-        assert!(budget.on_crowd(at(70_000), 16) && budget.on_overload(at(71_000), at(70_500), 16, None));
+        assert!(
+            budget.on_crowd(at(70_000), 16) && budget.on_overload(at(71_000), at(70_500), 16, None)
+        );
         assert!(!budget.on_no_crowd() && budget.capacity() == 8, "what a server said stays");
     }
 

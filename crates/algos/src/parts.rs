@@ -283,13 +283,11 @@ mod tests {
         let (mut position, mut further, mut dry) = (0, None, 0);
         for now in 40..20_000 {
             if position == end {
-                match further.take_if(|(comes_at, _)| *comes_at <= now) {
-                    Some((_, next)) => end = next,
-                    None => {
-                        dry += 1;
-                        continue;
-                    }
-                }
+                let Some((_, next)) = further.take_if(|(comes_at, _)| *comes_at <= now) else {
+                    dry += 1;
+                    continue;
+                };
+                end = next;
             }
             let bytes = (end - position).min(5_000);
             position += bytes;

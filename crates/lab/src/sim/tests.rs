@@ -169,7 +169,7 @@ fn a_path_that_becomes_longer_is_filled_again() {
         direction.delays.push((Duration::from_secs(4), Duration::from_millis(150)));
         direction.queue = Bytes(600_000);
     }
-    let many = files(&[16_000; 2_500]);
+    let many = files(&vec![16_000; 2_500]);
     let one = files(&[40_000_000]);
     for (files, policy) in [
         (&many, Box::<Eht>::default() as Box<dyn Policy>),
