@@ -16,7 +16,9 @@ use super::tcp::{Receiver, Sender};
 /// Bytes of a DATA frame: what nginx puts into one (`http2_chunk_size`).
 const FRAME: u64 = 8 * 1024;
 
-/// What has changed since a look so long ago may be no news.
+/// Between two looks at how long round trips are of late, and how long ago the last one was at most for what has changed
+/// since then to be news: as pelton-core's.
+const LOOK: Duration = Duration::from_millis(200);
 const STALE: Duration = Duration::from_secs(1);
 
 /// Where a connection stands, as its client sees it.
@@ -152,6 +154,9 @@ impl Connection {
 
     /// Whether round trips take longer or shorter than at the last look.
     pub(super) fn news_of_rtt(&mut self, now: Timestamp) -> Option<Event> {
+        if now < self.looked_at + LOOK.max(self.min_rtt) {
+            return None;
+        }
         let smoothed = self.sender.smoothed_rtt();
         let before = std::mem::replace(&mut self.smoothed_rtt, smoothed);
         let looked_at = std::mem::replace(&mut self.looked_at, now);

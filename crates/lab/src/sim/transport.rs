@@ -230,10 +230,10 @@ impl World {
             self.agenda.plan(self.now + DELAYED_ACK, Happening::DelayedAck { index });
         }
         let connection = &mut self.connections[index as usize];
+        self.mailbox.extend(connection.news_of_rtt(self.now));
         connection.reads += 1;
         if connection.reads == READS_PER_RTT {
             connection.reads = 0;
-            self.mailbox.extend(connection.news_of_rtt(self.now));
             self.tell_rtt(index);
         }
         self.read(index);
