@@ -25,6 +25,7 @@
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
 //! | [`outlook`] | whether others shall help a stream that has its path for itself |
+//! | [`round_trips`] | what a connection tells of how long round trips are of late |
 //! | [`slump`] | how many range streams a path is given whose rate has fallen |
 //! | [`growth`] | how far lanes grow beyond the formulas |
 //! | [`credit`] | how far ahead a server may send over HTTP/2 |
@@ -51,6 +52,7 @@ pub mod refusals;
 pub mod refused_files;
 mod request_rate;
 pub mod rests;
+pub mod round_trips;
 pub mod silence;
 pub mod sizes;
 pub mod slow_start;

@@ -19,7 +19,7 @@ const RECOVERS: f64 = 2.0;
 ///
 /// Both make round trips longer. Transfers that bring all that the path carries fill its queue; where they bring much less than
 /// they did, their windows have become too small for it. A path that has become slower, and has a deep queue, looks the same for
-/// as long as its old rate is remembered: more transfers then bring nothing more, which is found out soon.
+/// as long as its old rate is remembered.
 ///
 /// Transports smooth what they tell, which lags behind; in answers there is what a server thinks. The former shows that the
 /// path is longer, and the latter how long it is.

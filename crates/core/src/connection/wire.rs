@@ -2,7 +2,6 @@
 //! reads where that saves acknowledgements.
 
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,6 +10,7 @@ use std::time::Duration;
 
 use pelton_algos::losses::LossWatch;
 use pelton_algos::rests::Rests;
+use pelton_algos::round_trips::{Known, News, RoundTripWatch};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -24,21 +24,13 @@ use super::telemetry::{ConnectionEvent, Telemetry};
 /// Reads between two looks at the transport: a system call in 64.
 const READS_PER_LOOK: u32 = 64;
 
-/// Between two looks at how long round trips are of late, and how long ago the last one was at most for what has changed
-/// since then to be news.
-const LOOK: Duration = Duration::from_millis(200);
-const STALE: Duration = Duration::from_secs(1);
-
 /// A stream that counts.
 pub(super) struct Wire {
     io: Box<dyn Io>,
     origin: Origin,
     telemetry: Rc<Telemetry>,
     reads: u32,
-    rtt: Option<Duration>,
-    /// Round trips of what was sent and received, at the last look.
-    lately: [Option<Duration>; 2],
-    looked_at: Timestamp,
+    round_trips: RoundTripWatch,
     /// What comes are answers, and no handshake.
     is_open: Rc<Cell<bool>>,
     /// Segments at the last look.
@@ -67,9 +59,7 @@ impl Wire {
             origin,
             telemetry,
             reads: 0,
-            rtt,
-            lately: [None; 2],
-            looked_at: Timestamp::START,
+            round_trips: RoundTripWatch::new(rtt),
             is_open,
             segments: None,
             uncounted: [0; 2],
@@ -94,7 +84,7 @@ impl Wire {
     fn received(&mut self, bytes: usize) {
         self.telemetry.received(bytes);
         let now = Timestamp::new(self.began.elapsed());
-        if let Some(rtt) = self.rtt {
+        if let Some(rtt) = self.round_trips.least() {
             self.telemetry.came(bytes, rtt, self.is_open.get());
             self.rests.on_bytes(now, bytes as u64, rtt);
             if self.losses.on_bytes(now, Bytes(bytes as u64), rtt) {
@@ -121,7 +111,7 @@ impl Wire {
 
     /// All that has come was read: what comes next is left for a while, if that is of use.
     fn drained(&mut self, cx: &mut Context<'_>) {
-        let Some(rtt) = self.rtt else { return };
+        let Some(rtt) = self.round_trips.least() else { return };
         let (now, to_come) = (Timestamp::new(self.began.elapsed()), Bytes(self.to_come.get()));
         let rest = self.rests.rest(now, to_come, rtt, || self.io.rtt_of_received());
         if let Some(rest) = rest {
@@ -149,37 +139,22 @@ impl Wire {
         }
     }
 
-    /// Tells how long round trips are of late. One that is as long as at the last look is of then, and so may be one that
-    /// has changed since a look long ago. The others are smoothed: one that falls is still too long, and one that rises not
-    /// yet long enough.
+    /// Tells how long round trips are of late.
     fn look_at_round_trips(&mut self, now: Timestamp) {
-        if now < self.looked_at + LOOK.max(self.rtt.unwrap_or_default()) {
+        if !self.round_trips.is_due(now) {
             return;
         }
-        let is_stale = now.saturating_since(std::mem::replace(&mut self.looked_at, now)) > STALE;
-        let lately = [self.io.rtt_of_sent(), self.io.rtt_of_received()];
-        let before = std::mem::replace(&mut self.lately, lately);
-        let least = self.io.min_rtt();
-        let least_before = self.rtt;
-        self.rtt = least.or(least_before);
-        if is_stale {
-            return;
-        }
-        let origin = || self.origin.clone();
-        if let Some(rtt) = least.filter(|rtt| least_before.is_none_or(|before| *rtt < before)) {
-            self.telemetry.tell(ConnectionEvent::Rtt { origin: origin(), rtt });
-        }
-        for (rtt, before) in lately.into_iter().zip(before) {
-            let (Some(rtt), Some(before)) = (rtt, before) else { continue };
-            match rtt.cmp(&before) {
-                Ordering::Less => {
-                    self.telemetry.tell(ConnectionEvent::Rtt { origin: origin(), rtt });
-                }
-                Ordering::Equal => {}
-                Ordering::Greater => {
-                    self.telemetry.tell(ConnectionEvent::RoundTrip { origin: origin(), rtt });
-                }
-            }
+        let known = Known {
+            least: self.io.min_rtt(),
+            sent: self.io.rtt_of_sent(),
+            received: self.io.rtt_of_received(),
+        };
+        for news in self.round_trips.on_look(now, known) {
+            let origin = self.origin.clone();
+            self.telemetry.tell(match news {
+                News::AtMost(rtt) => ConnectionEvent::Rtt { origin, rtt },
+                News::AtLeast(rtt) => ConnectionEvent::RoundTrip { origin, rtt },
+            });
         }
     }
 }

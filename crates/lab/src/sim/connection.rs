@@ -1,12 +1,12 @@
 //! One connection as both ends have it: TCP, what the bytes mean, and how busy it is.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use pelton_algos::credit::{ConnectionCredit, FIRST_WINDOW};
 use pelton_algos::losses::LossWatch;
 use pelton_algos::ranges::StreamId;
+use pelton_algos::round_trips::{Known, News, RoundTripWatch};
 use pelton_algos::time::Timestamp;
 use pelton_core::engine::Event;
 
@@ -15,11 +15,6 @@ use super::tcp::{Receiver, Sender};
 
 /// Bytes of a DATA frame: what nginx puts into one (`http2_chunk_size`).
 const FRAME: u64 = 8 * 1024;
-
-/// Between two looks at how long round trips are of late, and how long ago the last one was at most for what has changed
-/// since then to be news: as pelton-core's.
-const LOOK: Duration = Duration::from_millis(200);
-const STALE: Duration = Duration::from_secs(1);
 
 /// Where a connection stands, as its client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +94,7 @@ pub(super) struct Connection {
     pub(super) begun: Timestamp,
     pub(super) min_rtt: Duration,
     pub(super) told_rtt: Duration,
-    pub(super) smoothed_rtt: Duration,
-    pub(super) looked_at: Timestamp,
+    pub(super) round_trips: RoundTripWatch,
     pub(super) reads: u32,
     /// Chunks that came before one that was sent earlier.
     pub(super) out_of_order: u32,
@@ -140,8 +134,7 @@ impl Connection {
             begun,
             min_rtt: rtt,
             told_rtt: rtt,
-            smoothed_rtt: rtt,
-            looked_at: Timestamp::START,
+            round_trips: RoundTripWatch::new(Some(rtt)),
             reads: 0,
             out_of_order: 0,
             losses: LossWatch::default(),
@@ -154,20 +147,14 @@ impl Connection {
 
     /// Whether round trips take longer or shorter than at the last look.
     pub(super) fn news_of_rtt(&mut self, now: Timestamp) -> Option<Event> {
-        if now < self.looked_at + LOOK.max(self.min_rtt) {
+        if !self.round_trips.is_due(now) {
             return None;
         }
-        let smoothed = self.sender.smoothed_rtt();
-        let before = std::mem::replace(&mut self.smoothed_rtt, smoothed);
-        let looked_at = std::mem::replace(&mut self.looked_at, now);
-        if now.saturating_since(looked_at) > STALE {
-            return None;
-        }
-        match smoothed.cmp(&before) {
-            Ordering::Less => Some(Event::Rtt(smoothed)),
-            Ordering::Equal => None,
-            Ordering::Greater => Some(Event::RoundTrip(smoothed)),
-        }
+        let known = Known { sent: Some(self.sender.smoothed_rtt()), ..Known::default() };
+        self.round_trips.on_look(now, known).next().map(|news| match news {
+            News::AtMost(rtt) => Event::Rtt(rtt),
+            News::AtLeast(rtt) => Event::RoundTrip(rtt),
+        })
     }
 
     /// The server has `bytes` to say.
