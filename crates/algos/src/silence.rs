@@ -31,6 +31,8 @@ const LEAST_STOP: Duration = Duration::from_secs(4);
 const LEAST_STOP_AMONG_OTHERS: Duration = Duration::from_secs(1);
 /// Processes wait so long for their turn.
 pub(crate) const PROCESS_TURN: Duration = Duration::from_millis(20);
+/// A sender's shortest time-out (Linux: `TCP_RTO_MIN`).
+const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 /// Where a sender's time-out is more than twice as far away, a connection that has yet to be opened is sooner.
 const MUCH_SOONER: Duration = Duration::from_millis(100);
 
@@ -118,7 +120,7 @@ pub struct Patience {
 impl Patience {
     /// Over a path of this round-trip time, where answers begin after `answer_time` on the average.
     pub fn new(rtt: Duration, answer_time: Duration) -> Self {
-        let least = rtt.saturating_mul(RTTS).max(PROCESS_TURN);
+        let least = Self::without_queue(rtt);
         let answers = |times| answer_time.saturating_mul(times).max(least);
         let within = answers(ANSWERS);
         Self {
@@ -139,6 +141,29 @@ impl Patience {
         let longest = rtt.saturating_mul(RTTS_AMONG_FEW).max(PROCESS_TURN);
         let (within, sharing) = (self.within.min(longest), self.sharing.min(longest));
         Self { within, sharing, ..self }
+    }
+
+    /// The same where nothing came from any host for so long, over a path of this round-trip time: what waits in a queue would
+    /// have come, and a sender's time-out takes longer. Answers take `answer_time` on the average, queues and all.
+    #[must_use]
+    pub fn where_nothing_comes(
+        self,
+        silence: Duration,
+        rtt: Duration,
+        answer_time: Duration,
+    ) -> Self {
+        let lost = Self::without_queue(rtt);
+        if silence < lost || lost >= LEAST_TIMEOUT {
+            return self;
+        }
+        let before = self.before.min(lost + answer_time.saturating_sub(rtt));
+        let (within, sharing) = (self.within.min(lost), self.sharing.min(lost));
+        Self { within, before, sharing, ..self }
+    }
+
+    /// For how long a stream is silent over a path of this round-trip time that has no queue, and has lost nothing.
+    pub fn without_queue(rtt: Duration) -> Duration {
+        rtt.saturating_mul(RTTS).max(PROCESS_TURN)
     }
 
     /// Whether a stream that is `silent` for so long has stopped, from whose host nothing came for `host_silent`, by what
@@ -210,6 +235,20 @@ mod tests {
         assert_eq!((among(17), among(17).within), (patience, ms(300)));
         assert_eq!((among(16).within, among(16).before), (ms(120), patience.before));
         assert_eq!(Patience::new(ms(1), ms(1)).among(1, ms(1)).within, ms(20));
+    }
+
+    #[test]
+    fn nothing_waits_in_a_queue_from_which_nothing_comes() {
+        let after = |rtt, answer, silence| {
+            let patience = Patience::new(ms(rtt), ms(answer));
+            let quiet = patience.where_nothing_comes(ms(silence), ms(rtt), ms(answer));
+            (quiet != patience)
+                .then(|| [quiet.within, quiet.sharing, quiet.before].map(|time| time.as_millis()))
+        };
+        assert_eq!(after(14, 100, 41), None);
+        assert_eq!(after(14, 100, 42), Some([42, 42, 128]));
+        assert_eq!(after(1, 60, 20), Some([20, 20, 79]), "processes wait for their turn");
+        assert_eq!(after(67, 200, 1_000), None, "a time-out is over by then");
     }
 
     #[test]

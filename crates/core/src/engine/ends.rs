@@ -56,7 +56,11 @@ impl Engine {
     /// Streams are there to be looked at from now on.
     pub(super) fn watch_ends(&mut self, now: Timestamp) {
         if self.ends_check.is_none() && !self.streams.is_empty() {
-            self.ends_check = Some(now + self.patience().within / LOOKS);
+            let within = self.patience(now).within;
+            // What is quiet at the end is seen sooner.
+            let quiet = Patience::without_queue(self.link.estimate().rtt);
+            let within = if self.is_drained { within.min(quiet) } else { within };
+            self.ends_check = Some(now + within / LOOKS);
         }
     }
 
@@ -65,7 +69,7 @@ impl Engine {
     pub(super) fn hasten_ends(&mut self, now: Timestamp) {
         let Some(due) = self.ends_check.filter(|at| now >= *at) else { return };
         self.ends_check = None;
-        let patience = self.patience();
+        let patience = self.patience(now);
         // Who looks late was held up, and what has come meanwhile is yet to be told of.
         let is_late = now.saturating_since(due) > patience.within / LOOKS;
         // What a limit leaves comes when it may.
@@ -81,12 +85,18 @@ impl Engine {
         self.watch_ends(now);
     }
 
-    fn patience(&self) -> Patience {
-        let rtt = self.link.estimate().rtt;
-        let patience = Patience::new(rtt, self.answers.mean());
-        // Where files wait others come, and as long as the path is full there is a queue.
-        let is_last = self.is_drained && !self.link.keeps_pace(self.goodput);
-        if is_last { patience.among(self.streams.len(), rtt) } else { patience }
+    fn patience(&self, now: Timestamp) -> Patience {
+        let (rtt, answer_time) = (self.link.estimate().rtt, self.answers.mean());
+        let patience = Patience::new(rtt, answer_time);
+        // Where files wait others come.
+        if !self.is_drained {
+            return patience;
+        }
+        // As long as the path is full there is a queue.
+        let is_full = self.link.keeps_pace(self.goodput);
+        let patience = if is_full { patience } else { patience.among(self.streams.len(), rtt) };
+        let came_at = self.origins.iter().map(|origin| origin.came_at).max().unwrap_or_default();
+        patience.where_nothing_comes(now.saturating_since(came_at), rtt, answer_time)
     }
 
     /// How many times longer than usual the streams of `file` may be silent.
