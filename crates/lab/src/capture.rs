@@ -5,7 +5,7 @@ use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
+use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use pelton_algos::time::Timestamp;
@@ -16,14 +16,19 @@ use thiserror::Error;
 /// Larger than any block of a capture of packets.
 const BUFFER: usize = 1 << 20;
 
+/// What `tcpdump -i any` records; the crate `pcap-parser` (0.17) has no name for it.
+const LINUX_SLL2: i32 = 276;
+
 /// A capture that can't be read.
 #[derive(Debug, Error)]
 pub enum CaptureError {
-    /// It is no pcap or pcapng file, or ends in the middle of a block.
+    /// It is no pcap or pcapng file, or ends before its first packet does.
     #[error("no pcap or pcapng file, or a damaged one: {0}")]
     Malformed(String),
     /// Its link layer is not one that is understood.
-    #[error("link type {0} is not understood: capture Ethernet or raw IP")]
+    #[error(
+        "link type {0} is not understood: capture Ethernet, raw IP, or all interfaces of Linux (tcpdump -i any)"
+    )]
     LinkType(i32),
     /// It holds none of IP.
     #[error("it holds no packets of IP")]
@@ -47,6 +52,8 @@ pub struct Capture {
     pub client: IpAddr,
     /// Nothing shows that: it is who has sent the first packet.
     pub is_guess: bool,
+    /// It ends in the middle of a packet, as one does whose recorder was killed. Those before it are there.
+    pub is_cut: bool,
 }
 
 /// Reads the packets of a capture. Without `client`, that is who has opened the first connection, by its SYN or the
@@ -58,7 +65,7 @@ pub fn read(
     input: impl Read + Send + 'static,
     client: Option<IpAddr>,
 ) -> Result<Capture, CaptureError> {
-    let mut seen = records(input)?;
+    let (mut seen, is_cut) = records(input)?;
     seen.sort_by_key(|packet| packet.at);
     let opener = client.or_else(|| seen.iter().find_map(|packet| packet.opener));
     let is_guess = opener.is_none();
@@ -88,7 +95,7 @@ pub fn read(
     if packets.is_empty() {
         return Err(CaptureError::NotThere { client, packets: seen.len() });
     }
-    Ok(Capture { packets, client, is_guess })
+    Ok(Capture { packets, client, is_guess, is_cut })
 }
 
 /// Numbers things in the order in which they are met.
@@ -137,7 +144,8 @@ fn parts_of_second(resolution: u8) -> u64 {
     parts.unwrap_or(u64::MAX)
 }
 
-fn records(input: impl Read + Send + 'static) -> Result<Vec<Seen>, CaptureError> {
+/// All packets of IP that are whole, and whether the file ends within another one.
+fn records(input: impl Read + Send + 'static) -> Result<(Vec<Seen>, bool), CaptureError> {
     let mut reader = create_reader(BUFFER, input).map_err(|error| malformed(&error))?;
     let mut seen = Vec::new();
     // Of a pcap file, and of each interface of a pcapng file.
@@ -145,7 +153,8 @@ fn records(input: impl Read + Send + 'static) -> Result<Vec<Seen>, CaptureError>
     loop {
         let (offset, block) = match reader.next() {
             Ok(block) => block,
-            Err(PcapError::Eof) => return Ok(seen),
+            Err(PcapError::Eof) => return Ok((seen, false)),
+            Err(PcapError::UnexpectedEof) if !seen.is_empty() => return Ok((seen, true)),
             Err(PcapError::Incomplete(_)) => {
                 reader.refill().map_err(|error| malformed(&error))?;
                 continue;
@@ -191,9 +200,19 @@ fn parse(link: Linktype, at: Duration, data: &[u8]) -> Result<Option<Seen>, Capt
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => {
             LaxSlicedPacket::from_ip(data).ok()
         }
+        Linktype::LINUX_SLL => of_linux(data, 14, 16),
+        Linktype(LINUX_SLL2) => of_linux(data, 0, 20),
         Linktype(other) => return Err(CaptureError::LinkType(other)),
     };
     Ok(sliced.and_then(|sliced| seen(at, &sliced)))
+}
+
+/// The packet behind a header of `length` bytes that Linux puts in place of each interface's own, which has the type of what
+/// follows at `ether_type` (`LINKTYPE_LINUX_SLL` and `LINKTYPE_LINUX_SLL2` of tcpdump.org).
+fn of_linux(data: &[u8], ether_type: usize, length: usize) -> Option<LaxSlicedPacket<'_>> {
+    let ether_type = data.get(ether_type..ether_type + 2)?.try_into().ok()?;
+    let ether_type = EtherType(u16::from_be_bytes(ether_type));
+    Some(LaxSlicedPacket::from_ether_type(ether_type, data.get(length..)?))
 }
 
 fn seen(at: Duration, sliced: &LaxSlicedPacket<'_>) -> Option<Seen> {
@@ -377,6 +396,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_whole_counts_where_the_last_packet_is_not() {
+        let records =
+            [(0, 0, packet(true, true, 0, false)), (1, 0, packet(false, false, 9, false))];
+        let file = pcap(0xa1b2_c3d4, 101, 99, &records);
+        let parts = [0, 1, 40, 77].map(|less| {
+            let capture = read(Cursor::new(file[..file.len() - less].to_vec()), None).unwrap();
+            (capture.packets.len(), capture.is_cut)
+        });
+        assert_eq!(parts, [(2, false), (1, true), (1, true), (1, false)]);
+    }
+
+    #[test]
+    fn all_interfaces_of_linux_are_understood() {
+        // Sent, of Ethernet, an address of six bytes, and IPv4; the other has the type first.
+        let mut cooked = vec![0, 4, 0, 1, 0, 6, 2, 2, 2, 2, 2, 2, 0, 0, 8, 0];
+        cooked.extend(packet(true, true, 0, false));
+        let mut cooked2 = vec![8, 0, 0, 0, 0, 0, 0, 2, 0, 1, 4, 6, 2, 2, 2, 2, 2, 2, 0, 0];
+        cooked2.extend(packet(true, true, 0, false));
+        for (link, data) in [(113, cooked), (276, cooked2)] {
+            let file = pcap(0xa1b2_c3d4, link, 99, &[(0, 0, data), (1, 0, vec![0; 3])]);
+            let capture = read(Cursor::new(file), None).unwrap();
+            assert_eq!((capture.packets.len(), capture.packets[0].bytes), (1, Bytes(52)), "{link}");
+            assert_eq!(capture.client, IpAddr::from(CLIENT));
+        }
+    }
+
+    #[test]
     fn what_is_no_capture_is_refused() {
         let error = read(Cursor::new(b"GET / HTTP/1.1".to_vec()), None).unwrap_err();
         assert!(error.to_string().starts_with("no pcap or pcapng file"), "{error}");
@@ -384,7 +430,8 @@ mod tests {
         let error = read(Cursor::new(bluetooth), None).unwrap_err().to_string();
         assert!(error.starts_with("link type 187"), "{error}");
         let cut = &pcap(0xa1b2_c3d4, 101, 99, &[(0, 0, packet(true, true, 0, false))])[..70];
-        assert!(read(Cursor::new(cut.to_vec()), None).is_err());
+        let error = read(Cursor::new(cut.to_vec()), None).unwrap_err().to_string();
+        assert!(error.ends_with("it ends too soon"), "{error}");
         let empty = pcap(0xa1b2_c3d4, 101, 99, &[]);
         let error = read(Cursor::new(empty), None).unwrap_err().to_string();
         assert!(error.contains("no packets of IP"), "{error}");

@@ -38,10 +38,16 @@ pub(crate) struct EnergyArgs {
 }
 
 pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
+    if let Some(path) = args.trace.as_ref().filter(|path| !is_svg(path)) {
+        bail!("{}: the picture is an SVG: name a file that ends in .svg", path.display());
+    }
     let named = || args.file.display().to_string();
     let file = File::open(&args.file).with_context(named)?;
-    let Capture { packets, client, is_guess } =
+    let Capture { packets, client, is_guess, is_cut } =
         capture::read(file, args.client).with_context(named)?;
+    if is_cut {
+        eprintln!("{}: it ends in the middle of a packet; those before it count", named());
+    }
     if is_guess {
         eprintln!(
             "no connection is opened in it: {client}, which sends first, is taken for the client (--client)"
@@ -71,6 +77,10 @@ pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn is_svg(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"))
+}
+
 fn profile(name: &str) -> Result<RadioProfile> {
     if name.contains('.') {
         return Ok(Device::load(name)?.radio);
@@ -88,7 +98,8 @@ fn describe(file: &Path, packets: &[Packet]) -> String {
     let (received, sent) = (bytes(Direction::Received), bytes(Direction::Sent));
     let name = file.display();
     let count = packets.len();
-    format!("{name}: {count} packets in {end:.2} s, {received} bytes received, {sent} sent\n")
+    let packets = if count == 1 { "packet" } else { "packets" };
+    format!("{name}: {count} {packets} in {end:.2} s, {received} bytes received, {sent} sent\n")
 }
 
 /// The card and its numbers.

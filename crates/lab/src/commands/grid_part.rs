@@ -9,6 +9,7 @@ use clap::Args;
 use pelton_lab::sim::grid::{Grid, QUICK_STRIDE};
 use pelton_lab::sim::oracles::Oracles;
 use pelton_lab::sim::regret::{Adaptive, Measurement, Regret, Variant};
+use pelton_power::ModelledConfig;
 
 /// A part of the grid.
 #[derive(Debug, Args)]
@@ -40,7 +41,9 @@ impl GridPart {
     ) -> Result<Vec<Vec<Regret>>> {
         let every = if self.quick { QUICK_STRIDE } else { self.every.unwrap_or(1) };
         let grid = Grid::full(self.seed)?.every(every, self.from);
-        outln!("{} cells, seed {}; joules are modelled", grid.cells.len(), self.seed);
+        let radio = ModelledConfig::default().radio.map_or("none".into(), |radio| radio.name);
+        let cells = grid.cells.len();
+        outln!("{cells} cells, seed {}; joules are modelled, of the radio {radio}", self.seed);
         let oracles = self.oracles()?;
         let oracles = &oracles;
         let measurement = Measurement { grid: &grid, seed: self.seed, policies, variants, oracles };
