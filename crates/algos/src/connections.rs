@@ -44,6 +44,13 @@ const WIDEST_WINDOW: Bytes = Bytes::mib(1);
 /// before they overfill anything, and each of them saves a wait.
 pub const FEW_ROUND_TRIPS: Bytes = Bytes(4 * 10 * 1448);
 
+/// What a short file has at most: it takes [few round trips](FEW_ROUND_TRIPS), or its server has `thought` of each answer for so
+/// long that all channels, with a file each, leave the path empty meanwhile.
+pub fn short_file(thought: Option<&LinkEstimate>) -> Bytes {
+    let share = thought.map_or(0, |link| link.bdp().0 / u64::from(DEFAULT_CHANNELS));
+    FEW_ROUND_TRIPS.max(Bytes(share))
+}
+
 /// Connections for which the path has room: each has its least share of the bandwidth-delay
 /// product. Never below [`DEFAULT_CHANNELS`].
 pub fn with_room(link: &LinkEstimate) -> u32 {
@@ -309,6 +316,14 @@ mod tests {
             rtt: Duration::from_millis(millis),
             stream_window: window,
         }
+    }
+
+    #[test]
+    fn files_are_short_where_a_server_thinks_for_longer_than_they_take() {
+        // 7.5 MB in 300 ms, and 12.5 kB in 1 ms.
+        assert_eq!(short_file(Some(&link(200.0, 300, Bytes::kib(64)))), Bytes(468_750));
+        assert_eq!(short_file(Some(&link(100.0, 1, Bytes::kib(64)))), FEW_ROUND_TRIPS);
+        assert_eq!(short_file(None), FEW_ROUND_TRIPS);
     }
 
     #[test]

@@ -126,10 +126,17 @@ impl Spread {
         self.has_queued
     }
 
-    /// A server refused or was overloaded: back to the planned connections, for a while.
+    /// A server refused, was overloaded or can't be reached: back to the planned connections, for a while. That is a longer one
+    /// each time, unless there were no more of them anyway: each of many retries of a server that is away fails.
     pub fn on_refusal(&mut self, now: Timestamp) {
+        let had_more = self.times > 1 || self.is_busy();
         self.times = 1;
-        self.rest_from(now);
+        if had_more {
+            self.rest_from(now);
+        } else {
+            self.goodput = Mean::default();
+            self.resting_until = self.resting_until.max(now + REST);
+        }
     }
 
     /// A handshake took so long. Returns whether something has changed.
@@ -338,5 +345,13 @@ mod tests {
         spread.on_refusal(at(1_600));
         assert_eq!((spread.times(), spread.is_busy()), (1, false));
         assert_eq!(until_change(&mut spread, 2_000, 10.0), None);
+    }
+
+    #[test]
+    fn many_retries_of_a_server_that_is_away_are_one_refusal() {
+        let mut spread = Spread::default();
+        (0..8).for_each(|index| spread.on_refusal(at(index * 10)));
+        assert_eq!(until_change(&mut spread, 1_000, 10.0), None);
+        assert_eq!(until_change(&mut spread, 5_000, 10.0), Some(5_200));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::Cluster;
-use pelton_algos::connections::{self, FEW_ROUND_TRIPS};
+use pelton_algos::connections;
 use pelton_algos::crowding::Crowding;
 use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
@@ -166,13 +166,14 @@ impl Engine {
         // While no size is known, files are taken to be small: connections for nothing cost less
         // than round trips.
         let knows_sizes = self.sizes.knows_any();
-        if knows_sizes && bytes > files.saturating_mul(FEW_ROUND_TRIPS.0) {
-            return None;
-        }
         let mean_size = Bytes(if knows_sizes { bytes / files.max(1) } else { u64::MAX });
         let link = self.path_of_requests();
         let seen = self.link.seen_bandwidth();
         let on = |bandwidth| LinkEstimate { bandwidth, ..link };
+        let thought = seen.filter(|_| self.are_answers_thought_about()).map(on);
+        if knows_sizes && mean_size > connections::short_file(thought.as_ref()) {
+            return None;
+        }
         let separate = match seen {
             Some(bandwidth) => connections::for_short_files(&on(bandwidth), mean_size),
             None if knows_sizes => connections::for_short_files(&on(BitRate::ZERO), mean_size),

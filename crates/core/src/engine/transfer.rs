@@ -135,9 +135,17 @@ impl Engine {
                 let unfinished = in_flight.and_then(|s| s.remaining()).is_some_and(|left| left > 0);
                 // A server may give less than it was asked for; then the rest is asked for.
                 let came = in_flight.is_some_and(|s| s.position > s.start);
-                if unfinished && !came {
-                    let message =
-                        format!("{}: the body ended early", shown(self.files[file.index()].url()));
+                let entry = &self.files[file.index()];
+                let what_failed = match (unfinished, came) {
+                    (true, false) => Some("the body ended early"),
+                    // Without ranges the same part would come again, for ever.
+                    (true, true) if ended.whole && !entry.takes_ranges => {
+                        Some("the server sent a part and was asked for the whole")
+                    }
+                    _ => None,
+                };
+                if let Some(what_failed) = what_failed {
+                    let message = format!("{}: {what_failed}", shown(entry.url()));
                     self.on_failure(now, ended, Failure::new(ErrorKind::ShortBody, message));
                     return;
                 }

@@ -325,6 +325,19 @@ fn a_part_where_the_whole_was_asked_for() {
     }
     let middle = serve(|_| part(&content(), 100, 199).body(content().bytes(100..200)));
     assert_fails(&client(), &middle, ErrorKind::Protocol);
+    // Always the same one, whatever is asked for, or a version that nothing tells.
+    let same = serve(|_| part(&content(), 0, 99).body(content().bytes(0..100)));
+    let unversioned = serve(|_| {
+        Reply::status("206 Partial Content")
+            .field("Content-Length", 100)
+            .field("Content-Range", format!("bytes 0-99/{SIZE}"))
+            .body(content().bytes(0..100))
+    });
+    for server in [same, unversioned] {
+        let message = assert_fails(&client(), &server, ErrorKind::ShortBody);
+        assert!(message.contains("sent a part and was asked for the whole"), "{message}");
+        assert!(server.requests().len() <= 10, "not for ever");
+    }
 }
 
 #[test]
