@@ -336,7 +336,8 @@ fn a_part_where_the_whole_was_asked_for() {
     for server in [same, unversioned] {
         let message = assert_fails(&client(), &server, ErrorKind::ShortBody);
         assert!(message.contains("sent a part and was asked for the whole"), "{message}");
-        assert!(server.requests().len() <= 10, "not for ever");
+        let requests = server.requests().len();
+        assert!(requests <= 40, "{requests} requests");
     }
 }
 
