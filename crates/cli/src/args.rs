@@ -204,8 +204,8 @@ pub(crate) struct TuningArgs {
     /// The other policies decide it themselves, for each cluster.
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub(crate) pipelining: Option<NonZeroU32>,
-    /// Make no range stream for fewer bytes; K, M and G are powers of 1024.
-    #[arg(short = 'k', long, value_name = "SIZE", value_parser = values::size)]
+    /// Make no range stream for fewer bytes, 1K at least; K, M and G are powers of 1024.
+    #[arg(short = 'k', long, value_name = "SIZE", value_parser = values::split_size)]
     pub(crate) min_split_size: Option<Bytes>,
     /// Connections to one origin at most, over all files.
     #[arg(short = 'x', long, value_name = "N", default_value = "64")]

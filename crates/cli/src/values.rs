@@ -27,6 +27,18 @@ pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     number.checked_mul(1 << shift).map(Bytes).ok_or_else(|| "too large".to_owned())
 }
 
+/// The least that a range stream may be made for: less is a packet or two.
+const LEAST_SPLIT: u64 = 1 << 10;
+
+pub(crate) fn split_size(text: &str) -> Result<Bytes, String> {
+    size(text).and_then(|size| match size {
+        Bytes(..LEAST_SPLIT) => {
+            Err("at least 1K: a connection for less costs more than it brings".to_owned())
+        }
+        size => Ok(size),
+    })
+}
+
 fn not_a_size() -> String {
     "a size is a whole number, with K, M or G for powers of 1024: 65536, 64K, 20M".to_owned()
 }
@@ -185,6 +197,8 @@ mod tests {
             assert_eq!(size(text), Err(not_a_size()), "{text}");
         }
         assert_eq!(size("17179869184G"), Err("too large".to_owned()));
+        assert_eq!(split_size("1K"), Ok(Bytes::kib(1)));
+        assert!(split_size("1023").is_err() && split_size("x").is_err());
     }
 
     #[test]

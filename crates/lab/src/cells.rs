@@ -79,7 +79,7 @@ enum Size {
 #[derive(Debug, Error)]
 pub enum CellsError {
     /// It is no TOML, or has a key that means nothing.
-    #[error("{0}")]
+    #[error(transparent)]
     Toml(#[from] Box<toml::de::Error>),
     /// A number of a link makes no sense.
     #[error("link {link}, {direction}: {what}")]

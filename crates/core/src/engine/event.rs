@@ -128,6 +128,8 @@ pub struct Existing {
     pub size: u64,
     /// When it was last modified.
     pub modified: Option<SystemTime>,
+    /// Its size tells whether it is the server's, where that tells no time: not enough for who wants it replaced.
+    pub size_tells: bool,
 }
 
 impl Existing {
@@ -138,8 +140,8 @@ impl Existing {
         let seconds = |time: SystemTime| {
             time.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs())
         };
-        let has_its_time =
-            modified.is_none_or(|theirs| self.modified.and_then(seconds) == seconds(theirs));
+        let has_its_time = modified
+            .map_or(self.size_tells, |theirs| self.modified.and_then(seconds) == seconds(theirs));
         size.map_or(modified.is_some(), |size| size == self.size) && has_its_time
     }
 }
@@ -440,7 +442,7 @@ mod tests {
     #[test]
     fn what_is_there_is_told_by_size_and_by_the_time_that_the_server_tells() {
         let at = |millis| Some(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
-        let there = Existing { size: 10, modified: at(5_700) };
+        let there = Existing { size: 10, modified: at(5_700), size_tells: true };
         assert!(there.is_version(Some(10), at(5_000)), "the same second");
         assert!(there.is_version(Some(10), None), "the server tells no time");
         assert!(!there.is_version(Some(10), at(6_000)));
@@ -448,6 +450,10 @@ mod tests {
         assert!(there.is_version(None, at(5_000)), "the server tells no size");
         assert!(!there.is_version(None, at(6_000)));
         assert!(!there.is_version(None, None), "nothing to compare");
-        assert!(!Existing { size: 10, modified: None }.is_version(Some(10), at(5_000)));
+        let timeless = Existing { modified: None, ..there };
+        assert!(!timeless.is_version(Some(10), at(5_000)));
+        let to_be_replaced = Existing { size_tells: false, ..there };
+        assert!(!to_be_replaced.is_version(Some(10), None));
+        assert!(to_be_replaced.is_version(Some(10), at(5_000)));
     }
 }

@@ -5,7 +5,7 @@ use pelton_algos::silence::SHORT_END;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
-use super::event::{Action, Failure, FileId, Opened, Outcome};
+use super::event::{Action, Existing, Failure, FileId, Opened, Outcome};
 use super::file::{OpenedAs, State};
 use super::heads::size_conflict;
 use super::{Engine, Stream};
@@ -38,7 +38,10 @@ impl Engine {
                 entry.dirty = true;
                 self.finish_if_complete(file);
             }
-            Opened::Existing(existing) => entry.opened = Some(OpenedAs::Existing(existing)),
+            Opened::Existing(existing) => {
+                let size_tells = existing.size_tells && !self.config.overwrite;
+                entry.opened = Some(OpenedAs::Existing(Existing { size_tells, ..existing }));
+            }
             Opened::Verified { size } => self.keep_existing(file, size),
             Opened::Failed(failure) if waits => {
                 // It is opened again when there is space.

@@ -108,8 +108,9 @@ impl DirectorySink {
             Ok(found) => {
                 output.forget_finished();
                 // Never the same by size and date where a digest says what it is.
-                let modified = found.modified().ok().filter(|_| !spec.is_verifiable());
-                return Ok(Opened::Existing(Existing { size: found.len(), modified }));
+                let size_tells = !spec.is_verifiable();
+                let modified = found.modified().ok().filter(|_| size_tells);
+                return Ok(Opened::Existing(Existing { size: found.len(), modified, size_tells }));
             }
             Err(error) if error.kind() == IoKind::NotFound => {}
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),

@@ -48,8 +48,7 @@ pub(super) fn make_or_open(path: &Path) -> io::Result<(File, bool)> {
 }
 
 /// What is wrong with a path that [`is_irregular`], and what to do.
-const IRREGULAR: &str =
-    "something that is no regular file has this name; remove it or choose another name";
+const IRREGULAR: &str = "something that is no regular file has this name; choose another one";
 
 /// Whether something is at `path` that is no regular file.
 pub(super) fn is_irregular(path: &Path) -> bool {

@@ -126,6 +126,30 @@ fn what_is_there_and_differs_is_kept_and_said() {
 }
 
 #[test]
+fn a_size_alone_does_not_tell_that_a_file_need_not_be_replaced() {
+    let right = wanted().bytes(0..wanted().size);
+    let server = Scripted::start({
+        let right = right.clone();
+        move |_| Reply::status("200 OK").field("Content-Length", right.len()).body(right.clone())
+    })
+    .unwrap();
+    for (client, expected) in [(client(), vec![0; right.len()]), (overwriting(), right.clone())] {
+        let out = tempfile::tempdir().unwrap();
+        let path = place(out.path(), &vec![0; right.len()], wanted().modified());
+        assert!(run(client.download([server.url("/f")]).into_dir(out.path())).is_complete());
+        assert!(fs::read(path).unwrap() == expected);
+    }
+    // Nor that it is the one whose digest is wanted.
+    let mut spec = FileSpec::from_url(server.url("/f").parse().unwrap()).unwrap();
+    spec.digest = Some(digest_of(&wanted()));
+    let out = tempfile::tempdir().unwrap();
+    let path = place(out.path(), &vec![0; right.len()], wanted().modified());
+    let report = run(client().download([spec]).into_dir(out.path()));
+    assert_eq!(report.summary.exit_code, ErrorKind::Exists.exit_code());
+    assert!(fs::read(path).unwrap() != right);
+}
+
+#[test]
 fn a_digest_tells_what_is_there() {
     let origin = start();
     let out = tempfile::tempdir().unwrap();

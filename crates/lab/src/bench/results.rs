@@ -166,11 +166,11 @@ pub struct Estimate {
 #[derive(Debug, Error)]
 pub enum ResultsError {
     /// The file can't be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// It holds something else.
     #[error("it holds no results of `pelton-lab run`: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(serde_json::Error),
     /// It is of another version.
     #[error(
         "its format is version {0}, this program knows version {SCHEMA}; measure again, or use the pelton-lab that wrote it"
@@ -184,11 +184,12 @@ impl Results {
     /// # Errors
     /// As [`ResultsError`] says.
     pub fn load(file: &Path) -> Result<Self, ResultsError> {
-        let value: serde_json::Value = serde_json::from_slice(&fs::read(file)?)?;
+        let value: serde_json::Value =
+            serde_json::from_slice(&fs::read(file)?).map_err(ResultsError::Json)?;
         // Before the rest is looked at: other versions have other fields.
         match value.get("schema").and_then(serde_json::Value::as_u64) {
             Some(schema) if schema != u64::from(SCHEMA) => Err(ResultsError::Schema(schema)),
-            _ => Ok(serde_json::from_value(value)?),
+            _ => serde_json::from_value(value).map_err(ResultsError::Json),
         }
     }
 

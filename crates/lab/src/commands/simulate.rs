@@ -34,13 +34,13 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_enum, default_value_t = PolicyName::Eht)]
     policy: PolicyName,
     /// For `fixed`: files at once.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     cc: u32,
     /// For `fixed`: range streams of one file.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     p: u32,
     /// For `fixed` over HTTP/2: outstanding requests of one lane.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pp: u32,
     /// What the server speaks.
     #[arg(long, value_enum, default_value_t = Speaks::H1Tls)]

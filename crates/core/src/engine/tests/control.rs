@@ -164,7 +164,7 @@ fn higher_limits_are_used() {
 
 fn existing(size: u64, version: u64) -> Opened {
     let modified = Some(Remote { size, version }.modified());
-    Opened::Existing(Existing { size, modified })
+    Opened::Existing(Existing { size, modified, size_tells: true })
 }
 
 /// One file of 1 MB, version 2, where `found` lies already.
@@ -186,7 +186,9 @@ fn a_file_that_is_there_already_is_kept() {
     assert_eq!(world.local[0].brought, 0, "304 brings no body");
 
     // Without a time to compare, or with an older one, the server's is another.
-    for found in [existing(MB, 1), Opened::Existing(Existing { size: MB, modified: None })] {
+    for found in
+        [existing(MB, 1), Opened::Existing(Existing { size: MB, modified: None, size_tells: true })]
+    {
         let world = where_lies(found.clone(), false);
         assert_eq!(world.failure(0).kind, ErrorKind::Exists);
         assert!(world.failure(0).message.contains("--overwrite"));
