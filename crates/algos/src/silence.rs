@@ -31,6 +31,8 @@ const LEAST_STOP: Duration = Duration::from_secs(4);
 const LEAST_STOP_AMONG_OTHERS: Duration = Duration::from_secs(1);
 /// Processes wait so long for their turn.
 pub(crate) const PROCESS_TURN: Duration = Duration::from_millis(20);
+/// Streams are looked at so often in the time that they may be silent.
+const LOOKS: u32 = 2;
 /// A sender's shortest time-out (Linux: `TCP_RTO_MIN`).
 const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 /// Where a sender's time-out is more than twice as far away, a connection that has yet to be opened is sooner.
@@ -152,18 +154,32 @@ impl Patience {
         rtt: Duration,
         answer_time: Duration,
     ) -> Self {
-        let lost = Self::without_queue(rtt);
-        if silence < lost || lost >= LEAST_TIMEOUT {
+        let Some(lost) = Self::sooner_than_timeout(rtt).filter(|lost| silence >= *lost) else {
             return self;
-        }
+        };
         let before = self.before.min(lost + answer_time.saturating_sub(rtt));
         let (within, sharing) = (self.within.min(lost), self.sharing.min(lost));
         Self { within, before, sharing, ..self }
     }
 
     /// For how long a stream is silent over a path of this round-trip time that has no queue, and has lost nothing.
-    pub fn without_queue(rtt: Duration) -> Duration {
+    fn without_queue(rtt: Duration) -> Duration {
         rtt.saturating_mul(RTTS).max(PROCESS_TURN)
+    }
+
+    /// The same, where a sender's time-out takes longer.
+    fn sooner_than_timeout(rtt: Duration) -> Option<Duration> {
+        Some(Self::without_queue(rtt)).filter(|quiet| *quiet < LEAST_TIMEOUT)
+    }
+
+    /// After how long the last streams of a run are looked at again, over a path of this round-trip time.
+    pub fn look_at_last(&self, rtt: Duration) -> Duration {
+        self.look().min(Self::sooner_than_timeout(rtt).map_or(Duration::MAX, |quiet| quiet / LOOKS))
+    }
+
+    /// After how long all other streams are.
+    pub fn look(&self) -> Duration {
+        self.within / LOOKS
     }
 
     /// Whether a stream that is `silent` for so long has stopped, from whose host nothing came for `host_silent`, by what
@@ -249,6 +265,8 @@ mod tests {
         assert_eq!(after(14, 100, 42), Some([42, 42, 128]));
         assert_eq!(after(1, 60, 20), Some([20, 20, 79]), "processes wait for their turn");
         assert_eq!(after(67, 200, 1_000), None, "a time-out is over by then");
+        let look = |rtt| Patience::new(ms(rtt), ms(200)).look_at_last(ms(rtt)).as_millis();
+        assert_eq!([look(14), look(67)], [21, 200], "it is seen soon, or as before");
     }
 
     #[test]

@@ -15,9 +15,6 @@ use super::{Engine, OriginState, Stream};
 /// A file without ranges begins anew for silences so often: each time all that came comes again, and may pause again.
 const MOST_BEGUN_ANEW: u32 = 2;
 
-/// Streams are looked at so often in the time that they may be silent.
-const LOOKS: u32 = 2;
-
 impl OriginState {
     /// Connections that are open and bear nothing, as far as known, and that no file in transfer is about to take.
     const fn idle_connections(&self) -> u32 {
@@ -56,11 +53,9 @@ impl Engine {
     /// Streams are there to be looked at from now on.
     pub(super) fn watch_ends(&mut self, now: Timestamp) {
         if self.ends_check.is_none() && !self.streams.is_empty() {
-            let within = self.patience(now).within;
-            // What is quiet at the end is seen sooner.
-            let quiet = Patience::without_queue(self.link.estimate().rtt);
-            let within = if self.is_drained { within.min(quiet) } else { within };
-            self.ends_check = Some(now + within / LOOKS);
+            let (patience, rtt) = (self.patience(now), self.link.estimate().rtt);
+            let look = if self.is_drained { patience.look_at_last(rtt) } else { patience.look() };
+            self.ends_check = Some(now + look);
         }
     }
 
@@ -71,7 +66,7 @@ impl Engine {
         self.ends_check = None;
         let patience = self.patience(now);
         // Who looks late was held up, and what has come meanwhile is yet to be told of.
-        let is_late = now.saturating_since(due) > patience.within / LOOKS;
+        let is_late = now.saturating_since(due) > patience.look();
         // What a limit leaves comes when it may.
         if !is_late && self.max_rate().is_none() {
             let silent = self.silent_streams(now, patience);
