@@ -7,9 +7,13 @@ use std::time::Duration;
 use crate::time::Timestamp;
 
 /// So many first requests that were refused while no other was under way, and so many later ones that were answered
-/// thereafter, tell of files.
+/// thereafter, tell of files, unless as many would be answered by chance where first requests are answered as often.
 const TELLING_ALONE: u32 = 2;
 const TELLING_LATER: u32 = 4;
+
+/// Who limits how many requests are answered in a time refuses one that follows an answer so soon, and answers none
+/// sooner than that.
+const NOT_TOO_SOON: Duration = Duration::from_millis(100);
 
 /// A file that was asked for so often should have been ready.
 const MOST_UNREADY: u64 = 4;
@@ -21,12 +25,25 @@ const OTHERS_ANSWERED: u64 = 8;
 const HAPPENS: f64 = 0.01;
 const LEAST_AGAIN: u32 = 3;
 
+/// In what circumstances a request was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Circumstances {
+    /// No other was under way.
+    pub alone: bool,
+    /// How long before anything had come from its host: [`Duration::MAX`] where nothing has.
+    pub since_answer: Duration,
+}
+
 /// Whether the first request for each file is refused, or the first few are, and a further one is answered: a server
 /// that has to fetch or to make each file first. It bears as many requests as before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FirstRequests {
-    /// Were refused alone: not for their number.
+    /// First requests that were alone and not soon after an answer, so that neither their number nor their pace matters.
     refused_alone: u32,
+    answered_alone: u32,
+    /// After an answer that was so long ago, at most.
+    refused_after: Duration,
+    /// Followed an answer no later than that.
     answered_later: u32,
     answered: u32,
     refused: u32,
@@ -36,40 +53,57 @@ pub struct FirstRequests {
 
 impl FirstRequests {
     /// A request for a file was answered of which so many had failed, and so many of the last ones were refused.
-    pub fn on_answer(&mut self, failed_before: u64, refused_before: u32) {
+    pub fn on_answer(
+        &mut self,
+        failed_before: u64,
+        refused_before: u32,
+        circumstances: Circumstances,
+    ) {
+        let Circumstances { alone, since_answer } = circumstances;
         if refused_before > 0 {
             self.refused_again = 0;
         }
         if failed_before == 0 {
             self.answered = self.answered.saturating_add(1);
-        } else if self.are_suspect() {
+            let counts = alone && since_answer >= NOT_TOO_SOON;
+            self.answered_alone = self.answered_alone.saturating_add(counts.into());
+        } else if self.are_suspect() && since_answer <= self.refused_after {
             self.answered_later = self.answered_later.saturating_add(1);
         }
     }
 
-    /// The same for one that was refused, `alone` where no other was under way.
-    pub fn on_refusal(&mut self, failed_before: u64, alone: bool) {
+    /// The same for one that was refused.
+    pub fn on_refusal(&mut self, failed_before: u64, circumstances: Circumstances) {
+        let Circumstances { alone, since_answer } = circumstances;
         if failed_before == 0 {
             self.refused = self.refused.saturating_add(1);
         }
         if failed_before >= MOST_UNREADY {
-            (self.refused_alone, self.answered_later) = (0, 0);
+            (self.refused_alone, self.answered_alone, self.answered_later) = (0, 0, 0);
         } else if failed_before == 0 && alone {
-            self.refused_alone = self.refused_alone.saturating_add(1);
+            // Who limits how many are answered in a time answers the first one.
+            let since_answer = if self.answered == 0 { Duration::MAX } else { since_answer };
+            if since_answer >= NOT_TOO_SOON {
+                self.refused_alone = self.refused_alone.saturating_add(1);
+                self.refused_after = self.refused_after.max(since_answer);
+            }
         }
     }
 
     /// Whether it may be the files that are not ready: asking for one of them again tells.
     pub const fn are_suspect(self) -> bool {
-        // One that was answered tells that it is not the files.
-        self.refused_alone > 0 && self.answered == 0
+        self.refused_alone > self.answered_alone
     }
 
     /// Whether a file was not ready when it was refused, where so many requests for it had failed before.
-    pub const fn tell_of_file(self, failed_before: u64) -> bool {
+    pub fn tell_of_file(self, failed_before: u64) -> bool {
+        let (refused, answered) = (f64::from(self.refused_alone), f64::from(self.answered_alone));
+        // Files that are ready at once are answered at once, here and there.
+        let are_answered = (answered + 0.5) / (refused + answered + 1.0);
         self.are_suspect()
             && self.refused_alone >= TELLING_ALONE
             && self.answered_later >= TELLING_LATER
+            && are_answered.powf(f64::from(self.answered_later)) <= HAPPENS
             && failed_before < MOST_UNREADY
     }
 
@@ -192,9 +226,9 @@ impl Forbidding {
         if is_doubtful { Forbidden::Doubt } else { Forbidden::File }
     }
 
-    /// Whether asking again tells what it is for.
+    /// Whether asking again tells what it is for that nothing was answered since a request was forbidden.
     pub const fn is_doubtful(self) -> bool {
-        !self.forbids_many && !self.are_files()
+        self.since.is_some() && !self.forbids_many && !self.are_files()
     }
 
     /// Whether it tells of files, as far as is known.
@@ -207,37 +241,67 @@ impl Forbidding {
 mod tests {
     use super::*;
 
+    const ALONE: Circumstances = Circumstances { alone: true, since_answer: Duration::MAX };
+    const BESIDE: Circumstances = Circumstances { alone: false, ..ALONE };
+
+    /// Alone, and so many milliseconds after an answer.
+    fn after(millis: u64) -> Circumstances {
+        Circumstances { since_answer: Duration::from_millis(millis), ..ALONE }
+    }
+
     #[test]
     fn first_requests_tell_of_files_where_further_ones_are_answered() {
         for refused in 1..=3 {
             let mut first = FirstRequests::default();
-            first.on_refusal(0, false);
+            first.on_refusal(0, BESIDE);
             assert!(!first.are_suspect(), "it may have been one too many");
             for _ in 0..4 {
-                (0..refused).for_each(|failed| first.on_refusal(failed, true));
+                (0..refused).for_each(|failed| first.on_refusal(failed, ALONE));
                 assert!(first.are_suspect() && !first.tell_of_file(0), "not yet");
-                first.on_answer(refused, 0);
+                first.on_answer(refused, 0, ALONE);
             }
             assert!(first.tell_of_file(0) && first.tell_of_file(1) && !first.tell_of_file(4));
             let mut answered = first;
-            answered.on_answer(0, 0);
-            assert!(!answered.tell_of_file(0), "this file was ready: it bears so many requests");
-            first.on_refusal(4, true);
+            answered.on_answer(0, 0, ALONE);
+            assert!(answered.tell_of_file(0), "one file was ready");
+            answered.on_answer(0, 0, ALONE);
+            assert!(!answered.tell_of_file(0), "as many may be answered by chance");
+            (0..2).for_each(|_| answered.on_answer(0, 0, ALONE));
+            assert!(!answered.are_suspect(), "it is not the files");
+            first.on_refusal(4, ALONE);
             assert!(!first.tell_of_file(0), "asking again does not help");
         }
+    }
+
+    #[test]
+    fn who_answers_so_many_in_a_time_refuses_no_files() {
+        let mut first = FirstRequests::default();
+        first.on_answer(0, 0, BESIDE);
+        for _ in 0..20 {
+            first.on_refusal(0, after(5));
+            first.on_answer(1, 1, after(300));
+        }
+        assert!(!first.are_suspect(), "that came too soon");
+        for _ in 0..20 {
+            first.on_refusal(0, after(200));
+            first.on_answer(1, 1, after(300));
+        }
+        assert!(first.are_suspect() && !first.tell_of_file(0), "that was later than the others");
+        (0..4).for_each(|_| first.on_answer(1, 1, after(5)));
+        assert!(first.tell_of_file(0));
     }
 
     #[test]
     fn what_is_refused_again_and_again_beside_others_is_refused_for_itself() {
         let mut first = FirstRequests::default();
         for file in 0..20 {
-            if file < 2 { first.on_refusal(0, false) } else { first.on_answer(0, 0) }
+            if file < 2 { first.on_refusal(0, BESIDE) } else { first.on_answer(0, 0, BESIDE) }
         }
         assert!(!first.is_for_itself(2, 20), "twice may be bad luck");
         assert!(!first.is_for_itself(3, 7), "hardly any other was answered");
         assert!(first.is_for_itself(3, 8));
         assert!(!FirstRequests { refused_again: 0, ..first }.are_of_files());
-        first.on_answer(1, 1);
+        first.on_answer(1, 1, BESIDE);
         assert!(!first.is_for_itself(2, 20), "one was answered that had been refused");
         for again in 1..3 {
             assert_eq!(first.is_for_itself(2, 20), again == 2, "{again}");
@@ -249,7 +313,7 @@ mod tests {
     fn where_many_are_refused_it_takes_more_to_tell_of_files() {
         let mut first = FirstRequests::default();
         for file in 0..40 {
-            if file % 2 == 0 { first.on_refusal(0, false) } else { first.on_answer(0, 0) }
+            if file % 2 == 0 { first.on_refusal(0, BESIDE) } else { first.on_answer(0, 0, BESIDE) }
         }
         let half = FirstRequests { refused_again: 0, ..first };
         let told = |in_a_row| half.clone().is_for_itself(in_a_row, 20);

@@ -85,7 +85,10 @@ impl Engine {
         let Some((class, origin)) = next else { return false };
         let files = &self.files;
         let outstanding = |file: FileId| files[file.index()].outstanding();
-        let Some(file) = self.waiting.pop(class, origin, outstanding) else { return false };
+        let refused_first = self.origins[origin.0 as usize].asks_again_first();
+        let Some(file) = self.waiting.pop(class, origin, refused_first, outstanding) else {
+            return false;
+        };
         let entry = &mut self.files[file.index()];
         if entry.opened.is_some() {
             entry.state = State::Active;

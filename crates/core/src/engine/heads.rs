@@ -156,7 +156,9 @@ impl Engine {
         let refused_before = std::mem::take(&mut entry.refused);
         entry.is_refused_for_itself = false;
         let state = self.origin(origin);
-        state.first_requests.on_answer(asked.attempt, refused_before);
+        let failed_before = asked.attempt.max(refused_before.into());
+        let circumstances = state.circumstances(asked.began, 1);
+        state.first_requests.on_answer(failed_before, refused_before, circumstances);
         state.forbidding.on_answer(asked.began);
         if was_forbidden {
             state.forbidding.on_given();

@@ -43,7 +43,7 @@ impl Engine {
     ) -> bool {
         let (origin, kind) = (stream.origin, failure.kind);
         let is_turned_away = stream.is_turned_away(kind);
-        if kind == ErrorKind::Overloaded && self.tells_of_file(stream) {
+        if (kind == ErrorKind::Overloaded || is_turned_away) && self.tells_of_file(stream) {
             self.redecide = true;
             return false;
         }
@@ -83,8 +83,9 @@ impl Engine {
             entry.answered_before = state.answered;
         }
         let others_answered = state.answered.saturating_sub(entry.answered_before);
+        let circumstances = state.circumstances(stream.began, 0);
         let first_requests = &mut state.first_requests;
-        first_requests.on_refusal(failed_before, state.streams == 0);
+        first_requests.on_refusal(failed_before, circumstances);
         if first_requests.tell_of_file(failed_before) {
             state.budget.forgive();
             state.has_had_enough = false;

@@ -416,11 +416,8 @@ impl Engine {
         entry.expected = expected;
         let guessed = entry.size_is_guessed() && !self.sizes.knows(entry.group);
         let group = Some(entry.group).filter(|_| guessed);
-        let origin = &self.origins[entry.origin.0 as usize];
-        // Asking for one of them again tells what a refusal was for.
-        let again = entry.attempt > 0 && origin.first_requests.are_suspect()
-            || entry.doubts > 0 && origin.forbidding.is_doubtful();
-        self.waiting.push((class, entry.origin), file, entry.outstanding(), group, again);
+        let refused = entry.refused.max(entry.doubts);
+        self.waiting.push((class, entry.origin), file, entry.outstanding(), group, refused);
     }
 
     fn origin_id(&mut self, origin: &Origin) -> OriginId {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::crowding::Crowding;
 use pelton_algos::limits::OriginBudget;
-use pelton_algos::refused_files::{FirstRequests, Forbidding};
+use pelton_algos::refused_files::{Circumstances, FirstRequests, Forbidding};
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 
@@ -75,6 +75,9 @@ pub(super) struct OriginState {
 /// A host that has refused so many first parts in a row is asked for no further one.
 const MOST_REFUSED_PARTS: u32 = 2;
 
+/// Every so manieth request is for a file that was not asked for yet, where nothing is answered.
+const OTHERS_EACH: u32 = 3;
+
 /// Hardly any server bans who has opened no more of them.
 const FEW_CONNECTIONS: u32 = 4;
 
@@ -137,6 +140,23 @@ impl OriginState {
     pub(super) fn failing_for(&self, now: Timestamp) -> Duration {
         let since = self.failing_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
         since.max(self.budget.vain_for(now))
+    }
+
+    /// In what circumstances a request was made that `began` then and is alone where no more than `own` streams are left.
+    pub(super) fn circumstances(&self, began: Timestamp, own: u32) -> Circumstances {
+        let since_answer = match self.contact {
+            Contact::Answered => began.saturating_since(self.came_at),
+            Contact::None | Contact::Reached => Duration::MAX,
+        };
+        Circumstances { alone: self.streams <= own, since_answer }
+    }
+
+    /// Whether files that were refused come before others: asking again tells whether they are refused for themselves.
+    /// Where nothing is answered both are asked for, as either tells.
+    pub(super) const fn asks_again_first(&self) -> bool {
+        let is_turn_of_others = self.budget.vain_requests() % OTHERS_EACH == 1;
+        let may_be_files = self.first_requests.are_suspect() && !is_turn_of_others;
+        may_be_files || self.forbidding.is_doubtful()
     }
 
     /// Whether it was asked for more than hardly any server minds.

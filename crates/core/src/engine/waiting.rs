@@ -1,7 +1,7 @@
 //! Files that wait: a queue per size class and origin, so that an origin that has to be left alone
 //! holds nobody else up.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use pelton_algos::cluster::SizeClass;
 use pelton_algos::sizes::GroupId;
@@ -21,21 +21,32 @@ pub(super) struct Waiting {
     samples: HashMap<(OriginId, GroupId), u32>,
 }
 
-/// Files of one class and origin, in the list's order but for those that come first: samples, and what was asked for
-/// before.
+/// Files of one class and origin, in the list's order but for samples, which come before others, and those that were
+/// refused, by how often.
 #[derive(Debug, Default)]
 struct Queue {
-    first: VecDeque<FileId>,
+    samples: VecDeque<FileId>,
     others: VecDeque<FileId>,
+    refused: BTreeSet<(u32, FileId)>,
 }
 
 impl Queue {
     fn len(&self) -> usize {
-        self.first.len() + self.others.len()
+        self.samples.len() + self.others.len() + self.refused.len()
     }
 
-    fn pop(&mut self) -> Option<FileId> {
-        self.first.pop_front().or_else(|| self.others.pop_front())
+    fn all(self) -> impl Iterator<Item = FileId> {
+        let refused = self.refused.into_iter().map(|(_, file)| file);
+        self.samples.into_iter().chain(self.others).chain(refused)
+    }
+
+    fn pop(&mut self, refused_first: bool) -> Option<FileId> {
+        let mut pop_refused = || self.refused.pop_last().map(|(_, file)| file);
+        let refused = refused_first.then(&mut pop_refused).flatten();
+        refused
+            .or_else(|| self.samples.pop_front())
+            .or_else(|| self.others.pop_front())
+            .or_else(pop_refused)
     }
 }
 
@@ -47,24 +58,23 @@ pub(super) struct Count {
 }
 
 impl Waiting {
-    /// Adds a file of which `bytes` are still to come; one that is asked for `again` to see whether it is
-    /// answered comes before others begin. The first few of each `guessed` group, in
-    /// which nobody has seen a size yet, come before all others.
+    /// Adds a file of which `bytes` are still to come, and which was refused so many times. The first few of each `guessed`
+    /// group, in which nobody has seen a size yet, come before all others.
     pub(super) fn push(
         &mut self,
         (class, origin): (SizeClass, OriginId),
         file: FileId,
         bytes: u64,
         guessed: Option<GroupId>,
-        again: bool,
+        refused: u32,
     ) {
         let queue = self.queues.entry((class, origin)).or_default();
         let samples = guessed.map(|group| self.samples.entry((origin, group)).or_default());
         match samples {
-            _ if again => queue.first.push_front(file),
+            _ if refused > 0 => drop(queue.refused.insert((refused, file))),
             Some(samples) if *samples < SAMPLES => {
                 *samples += 1;
-                queue.first.push_back(file);
+                queue.samples.push_back(file);
             }
             _ => queue.others.push_back(file),
         }
@@ -82,14 +92,16 @@ impl Waiting {
             .map(|((_, origin), _)| *origin)
     }
 
-    /// The next file of `class` and `origin`. `bytes_of` tells what [`push`](Self::push) was told.
+    /// The next file of `class` and `origin`: one that was refused or another one. `bytes_of` tells what
+    /// [`push`](Self::push) was told.
     pub(super) fn pop(
         &mut self,
         class: SizeClass,
         origin: OriginId,
+        refused_first: bool,
         bytes_of: impl Fn(FileId) -> u64,
     ) -> Option<FileId> {
-        let file = self.queues.get_mut(&(class, origin))?.pop()?;
+        let file = self.queues.get_mut(&(class, origin))?.pop(refused_first)?;
         let count = &mut self.counts[class as usize];
         count.files -= 1;
         count.bytes = count.bytes.saturating_sub(bytes_of(file));
@@ -104,7 +116,7 @@ impl Waiting {
     ) -> Vec<FileId> {
         let mut files = Vec::new();
         for class in SizeClass::ALL {
-            files.extend(std::iter::from_fn(|| self.pop(class, origin, &bytes_of)));
+            files.extend(std::iter::from_fn(|| self.pop(class, origin, false, &bytes_of)));
         }
         files
     }
@@ -113,10 +125,8 @@ impl Waiting {
     pub(super) fn drain(&mut self) -> Vec<FileId> {
         self.counts = Default::default();
         self.samples.clear();
-        let mut files: Vec<FileId> = std::mem::take(&mut self.queues)
-            .into_values()
-            .flat_map(|queue| queue.first.into_iter().chain(queue.others))
-            .collect();
+        let mut files: Vec<FileId> =
+            std::mem::take(&mut self.queues).into_values().flat_map(Queue::all).collect();
         files.sort_unstable();
         files
     }

@@ -80,6 +80,8 @@ pub(super) struct Host {
     pub(super) retry_after: Option<Duration>,
     /// Files of which so many requests are answered with 503: they are made by then.
     pub(super) unready: BTreeMap<String, u32>,
+    /// It closes their connections instead.
+    pub(super) turns_away: bool,
     /// Whoever asks sooner after the last answer than this is answered with 503.
     pub(super) answers_each: Duration,
     /// When it has answered last.
@@ -127,6 +129,7 @@ impl Default for Host {
             bears: usize::MAX,
             retry_after: None,
             unready: BTreeMap::new(),
+            turns_away: false,
             answers_each: Duration::ZERO,
             answered: None,
             refuses_each: None,

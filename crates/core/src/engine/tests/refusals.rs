@@ -60,12 +60,19 @@ fn where_each_file_is_refused_a_few_times_each_waits_for_itself() {
     let names = (0..100).map(|file| format!("/f.{file}"));
     let files = names.map(|name| (name, Remote { size: 30_000, version: 1 }));
     let host = Host { files: files.collect(), ..Host::default() };
-    for (times, retry_after, most) in
-        [(1, None, 8.0), (1, Some(1), 8.0), (2, None, 10.0), (3, None, 16.0), (2, Some(1), 20.0)]
-    {
+    for (times, retry_after, turns_away, most) in [
+        (1, None, false, 8.0),
+        (1, Some(1), false, 8.0),
+        (2, None, false, 10.0),
+        (3, None, false, 16.0),
+        (2, Some(1), false, 20.0),
+        (1, None, true, 8.0),
+        (2, None, true, 10.0),
+        (3, None, true, 20.0),
+    ] {
         let unready = host.files.keys().map(|name| (name.clone(), times)).collect();
         let retry_after = retry_after.map(Duration::from_secs);
-        let host = Host { retry_after, unready, ..host.clone() };
+        let host = Host { retry_after, unready, turns_away, ..host.clone() };
         for policy in policies().into_iter().chain([fixed(8, 1)]) {
             let name = policy.name().to_owned();
             let mut world = World::new(policy).host("one", host.clone());
@@ -74,7 +81,35 @@ fn where_each_file_is_refused_a_few_times_each_waits_for_itself() {
             world.assert_each_byte_once();
             assert_eq!(world.fetches.len(), 100 * (1 + times as usize));
             let took = world.seconds();
-            assert!(took < most, "{name}, {times} times, {retry_after:?}: {took}");
+            assert!(took < most, "{name}, {times} times, {retry_after:?}, {turns_away}: {took}");
+        }
+    }
+}
+
+#[test]
+fn where_some_files_are_ready_and_others_are_made_the_others_wait_for_themselves() {
+    for (times, retry_after, turns_away, most) in [
+        (1, None, false, 8.0),
+        (2, None, false, 16.0),
+        (1, Some(1), false, 16.0),
+        (1, None, true, 24.0),
+        (2, None, true, 24.0),
+    ] {
+        // Those that were made before are not in any order.
+        let made = |index: u64| index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0;
+        let unready = (0..200).filter(|index| !made(*index));
+        let unready = unready.map(|index| (format!("/{index}"), times)).collect();
+        let retry_after = retry_after.map(Duration::from_secs);
+        let host = Host { retry_after, unready, turns_away, ..Host::default() };
+        for policy in adaptive() {
+            let name = policy.name().to_owned();
+            let host = host.clone().files(200, |_| 30_000);
+            let mut world = World::new(policy).host("one", host);
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            let took = world.seconds();
+            assert!(took < most, "{name}, {times} times, {retry_after:?}, {turns_away}: {took}");
         }
     }
 }

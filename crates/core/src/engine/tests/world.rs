@@ -617,11 +617,12 @@ impl World {
         if host.bears < usize::MAX && streaming().count() >= host.bears {
             return Verdict::Failed(ErrorKind::Overloaded, host.retry_after);
         }
-        let retry_after = host.retry_after;
+        let (turns_away, retry_after) = (host.turns_away, host.retry_after);
         let mut breaks_after = host.cuts_bodies_after;
         let now = self.now;
         if self.hosts.get_mut(&live.host).is_some_and(|host| host.refuses_now(now, path)) {
-            return Verdict::Failed(ErrorKind::Overloaded, retry_after);
+            let kind = if turns_away { ErrorKind::Reset } else { ErrorKind::Overloaded };
+            return Verdict::Failed(kind, retry_after);
         }
         let host = &self.hosts[&live.host];
         if self.random.fraction() < host.faults {
