@@ -96,3 +96,14 @@ fn http2_that_is_abused() {
         }
     }
 }
+
+#[test]
+fn who_takes_connections_and_speaks_no_tls() {
+    // The kernel takes connections on its behalf.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/f", silent.local_addr().unwrap());
+    let said = get(&Run::new(), &["--tries", "1", &url]);
+    assert_fails("silence", &said, "f", ErrorKind::Timeout);
+    let hint = "no whole answer arrived for 0.4 s (if it speaks no TLS there, ask for http://)";
+    assert!(said.stderr.contains(hint), "{}", said.stderr);
+}

@@ -11,9 +11,10 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::Failure;
+use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
-use crate::connection::shown;
+use crate::connection::{Scheme, shown};
 
 /// A part of the streams whose rate is known says as much as all of them.
 const NEARLY_ALL: f64 = 0.9;
@@ -210,19 +211,27 @@ impl Engine {
                 self.finish_if_complete(stream.file);
                 continue;
             }
-            let url = shown(self.files[stream.file.index()].url());
-            let what = match stream.recent.quiet_bytes {
-                // Perhaps a part of its head.
-                0 if !stream.has_head => "no whole answer arrived".to_owned(),
-                0 => "nothing arrived".to_owned(),
-                bytes => format!("only {bytes} bytes arrived"),
-            };
-            let waited = now.saturating_since(stream.recent.quiet_since).as_secs_f64();
-            let waited = (waited * 10.0).round() / 10.0;
-            let message = format!("{url}: {what} for {waited} s");
+            let message = self.describe_stall(now, &stream);
             self.on_failure(now, stream, Failure::new(ErrorKind::Timeout, message));
         }
         self.stall_check = self.streams.values().map(|stream| self.stalls_at(stream)).min();
+    }
+
+    fn describe_stall(&self, now: Timestamp, stream: &Stream) -> String {
+        let what = match stream.recent.quiet_bytes {
+            // Perhaps a part of its head.
+            0 if !stream.has_head => "no whole answer arrived".to_owned(),
+            0 => "nothing arrived".to_owned(),
+            bytes => format!("only {bytes} bytes arrived"),
+        };
+        let waited = now.saturating_since(stream.recent.quiet_since).as_secs_f64();
+        let waited = (waited * 10.0).round() / 10.0;
+        let state = &self.origins[stream.origin.0 as usize];
+        let may_lack_tls =
+            state.contact == Contact::Reached && state.origin.scheme == Scheme::Https;
+        let hint = if may_lack_tls { " (if it speaks no TLS there, ask for http://)" } else { "" };
+        let url = shown(self.files[stream.file.index()].url());
+        format!("{url}: {what} for {waited} s{hint}")
     }
 
     /// When `stream` has stalled, if it brings nothing until then. Where requests share connections, it may have to
