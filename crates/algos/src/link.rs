@@ -56,6 +56,9 @@ const FULL: f64 = 0.7;
 /// A minimum of the round-trip time counts for so many times as long as a maximum of the bandwidth.
 const RTT_MEMORIES: u32 = 3;
 
+/// What the last round trip counts in those of late.
+const NEW_ROUND_TRIP: f64 = 0.25;
+
 /// The pace of the first answers is that of the path within this factor: a few packets tell it.
 const BESIDE_PACE: f64 = 2.0;
 
@@ -131,6 +134,8 @@ const LEAST_STREAM_RATE: BitRate = BitRate::from_kbps(1_000);
 pub struct LinkEstimator {
     config: LinkConfig,
     rtt: WindowedMin,
+    /// What round trips take of late.
+    round_trip: Option<Duration>,
     bandwidth: WindowedMax,
     stream_window: Option<Bytes>,
     first: FirstPace,
@@ -174,6 +179,7 @@ impl LinkEstimator {
         Self {
             config,
             rtt: WindowedMin::default(),
+            round_trip: None,
             bandwidth: WindowedMax::default(),
             stream_window: None,
             first: FirstPace::default(),
@@ -200,6 +206,8 @@ impl LinkEstimator {
     /// A round trip took so long of late, queues included. Returns whether that shows that the path has become longer: then it
     /// is another one, of which is known what it brings at present, and not yet what it carries.
     pub fn on_round_trip(&mut self, now: Timestamp, took: Duration) -> bool {
+        let before = self.round_trip.unwrap_or(took);
+        self.round_trip = Some(before.mul_f64(1.0 - NEW_ROUND_TRIP) + took.mul_f64(NEW_ROUND_TRIP));
         let Some(known) = self.rtt.min() else { return false };
         let Some(rtt) = self.longer.on_round_trip(now, took, known) else { return false };
         self.rtt = WindowedMin::default();
@@ -214,6 +222,11 @@ impl LinkEstimator {
     /// An answer took so long, without what its server thinks.
     pub fn on_answer(&mut self, now: Timestamp, took: Duration) {
         self.longer.on_answer(now, took);
+    }
+
+    /// What a round trip takes of late, queues included: no less than without.
+    pub fn round_trip(&self) -> Duration {
+        self.rtt().max(self.round_trip.unwrap_or_default())
     }
 
     /// Whether transfers bring much less than the path carried of late.
@@ -634,6 +647,20 @@ mod tests {
         );
         let streams = |link: LinkEstimate| link.bdp().div_ceil(link.stream_window);
         assert_eq!(streams(long), streams(link));
+    }
+
+    #[test]
+    fn a_round_trip_of_late_has_the_queue_in_it() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(40));
+        assert_eq!(link.round_trip(), Duration::from_millis(40));
+        (1..40).for_each(|second| {
+            link.on_round_trip(Timestamp::from_millis(second * 1_000), Duration::from_millis(400));
+        });
+        assert_eq!(link.round_trip(), Duration::from_millis(400));
+        link.on_round_trip(Timestamp::from_millis(40_000), Duration::from_millis(40));
+        assert_eq!(link.round_trip(), Duration::from_millis(310));
+        assert_eq!(link.estimate().rtt, Duration::from_millis(40));
     }
 
     proptest! {

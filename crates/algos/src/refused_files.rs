@@ -1,6 +1,6 @@
-//! Files that are refused (429, 503) or forbidden (403): whether that tells of the file, or of what was asked for
-//! beside it. Some servers answer the first requests for each file so until they have made it, and some one request too
-//! many.
+//! Files that are refused (429, 503, or a connection that is closed without an answer) or forbidden (403): whether that
+//! tells of the file, or of what was asked for beside it. Some servers answer the first requests for each file so until they
+//! have made it, and some one request too many.
 
 use std::time::Duration;
 

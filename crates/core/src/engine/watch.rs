@@ -249,7 +249,8 @@ impl Engine {
         if self.next_look.is_none_or(|at| now < at) {
             return;
         }
-        let rtt = self.link.estimate().rtt;
+        // What was lost behind a queue comes again after round trips that are as long as that.
+        let rtt = self.link.round_trip();
         let interval = look_interval(rtt);
         self.next_look = Some(now + interval);
         let (came, time) = self.take_came(now);

@@ -53,7 +53,7 @@ pub(crate) enum Kind {
 const POLICIES: [&str; 3] = ["lowe", "hat", "eht"];
 
 /// The clients of `all` besides pelton.
-const PEERS: [&str; 19] = [
+const PEERS: [&str; 20] = [
     "curl",
     "curl-tls",
     "curl-h2",
@@ -67,6 +67,7 @@ const PEERS: [&str; 19] = [
     "wget2-h2",
     "aria2",
     "aria2-tuned",
+    "aria2-tuned-tls",
     "axel",
     "lftp",
     "reqwest",
@@ -288,6 +289,7 @@ impl Client {
                 if tuned {
                     add(&["-j16", "-x16", "-s16", "-k1M", "--file-allocation=none"]);
                 }
+                line.extend(self.ca_certificate(task));
             }
             Kind::Axel => line = axel(&urls, &out),
             Kind::Lftp => {
@@ -311,7 +313,7 @@ impl Client {
         }
     }
 
-    /// The flag of wget and wget2, which choose between HTTP/1.1 and HTTP/2 themselves.
+    /// The flag of wget, wget2 and aria2, which choose between HTTP/1.1 and HTTP/2 themselves.
     fn ca_certificate(&self, task: &Task<'_>) -> Option<String> {
         let authority = format!("--ca-certificate={}", task.authority.display());
         (self.protocol != Protocol::Http1).then_some(authority)

@@ -40,6 +40,27 @@ fn a_stream_that_crawls_is_replaced_and_the_end_does_not_wait_for_it() {
 }
 
 #[test]
+fn who_waits_behind_a_queue_is_given_as_many_round_trips_as_without() {
+    // Two seconds without a byte are forty round trips, or two.
+    for (queued, waits) in [(Duration::ZERO, false), (secs(1), true)] {
+        let slow = Host { mbps: 20.0, thinks: secs(1), ..one_file() };
+        let mut world = World::new(fixed(1, 4)).host("one", slow);
+        world.get_all();
+        world.run_for(secs(2));
+        for _ in 0..20 {
+            world.send(Event::RoundTrip(Duration::from_millis(50) + queued));
+        }
+        world.run_for(secs(1));
+        world.crawling.insert(StreamId(3), 0.0);
+        world.run_for(secs(2));
+        assert_eq!(world.aborts.is_empty(), waits, "{queued:?}: {:?}", world.aborts);
+        world.crawling.clear();
+        world.run();
+        world.assert_each_byte_once();
+    }
+}
+
+#[test]
 fn a_file_whose_last_byte_is_there_is_whole_although_its_answer_does_not_end() {
     for of_file in [1, 4] {
         let config = EngineConfig {
