@@ -22,6 +22,8 @@ use crate::units::BitRate;
 #[derive(Debug, Clone)]
 pub struct LaneGrowth {
     factor: u32,
+    /// It was set before the size of any file was known.
+    is_guess: bool,
     trial: Option<Trial>,
     /// Growth did not pay: not tried again before then, and after longer each time.
     resting_until: Timestamp,
@@ -103,6 +105,7 @@ impl Default for LaneGrowth {
     fn default() -> Self {
         Self {
             factor: 1,
+            is_guess: false,
             trial: None,
             resting_until: Timestamp::START,
             rest: REST,
@@ -145,8 +148,23 @@ impl LaneGrowth {
 
     /// The first answers have shown that it takes so many times the planned lanes to fill the link.
     pub fn widen(&mut self, now: Timestamp, rtt: Duration, factor: u32) {
+        self.is_guess = false;
         self.factor = self.factor.max(factor);
         self.doubled_until = now + shows_after(rtt);
+    }
+
+    /// The same while no file's size is known, as files may be short: as long as [that may be](Self::end_guess).
+    pub fn widen_by_guess(&mut self, now: Timestamp, rtt: Duration, factor: u32) {
+        let was_guess = self.is_guess || self.factor == 1;
+        self.widen(now, rtt, factor);
+        self.is_guess = was_guess;
+    }
+
+    /// Files are not short.
+    pub fn end_guess(&mut self) {
+        if std::mem::take(&mut self.is_guess) {
+            self.factor = 1;
+        }
     }
 
     /// Takes note of a response over a path of `rtt`. Returns whether the factor changed.
@@ -164,7 +182,7 @@ impl LaneGrowth {
         let free = self.queued_at.is_none_or(|at| now.saturating_since(at) > rtt * 2);
         let ready = free && lanes.all_busy && lanes.may_double && now >= self.doubled_until;
         if ready {
-            self.trial = None;
+            (self.trial, self.is_guess) = (None, false);
             self.factor = lanes.doubled(self.factor);
             self.doubled_until = now + shows_after(rtt);
         }
@@ -239,6 +257,7 @@ impl LaneGrowth {
             rate_before: lanes.rate,
             judged_at: now + lanes.settle * 3 / 2,
         });
+        self.is_guess = false;
         self.factor = lanes.doubled(self.factor);
         true
     }
@@ -308,6 +327,30 @@ mod tests {
         assert_eq!(growth.factor(), 4);
         assert!(growth.on_rate(at(1_100), left_over), "it did not pay");
         assert_eq!(growth.factor(), 1);
+    }
+
+    #[test]
+    fn what_was_widened_for_short_files_is_planned_anew_where_they_are_not() {
+        let rtt = Duration::from_millis(100);
+        let guessed = || {
+            let mut growth = LaneGrowth::default();
+            growth.widen_by_guess(at(0), rtt, 4);
+            growth.widen_by_guess(at(10), rtt, 8);
+            growth
+        };
+        let mut growth = guessed();
+        assert_eq!(growth.factor(), 8);
+        growth.end_guess();
+        assert_eq!(growth.factor(), 1);
+        let mut known = guessed();
+        known.widen(at(20), rtt, 4);
+        known.end_guess();
+        assert_eq!(known.factor(), 8, "files are short");
+        let mut lost = LaneGrowth::default();
+        lost.widen(at(0), rtt, 4);
+        lost.widen_by_guess(at(10), rtt, 8);
+        lost.end_guess();
+        assert_eq!(lost.factor(), 8);
     }
 
     #[test]

@@ -103,7 +103,11 @@ impl Engine {
         if !self.policy.allows_growth() {
             return;
         }
-        self.room = self.room_for_short_files(clusters).unwrap_or_else(|| {
+        let for_short_files = self.room_for_short_files(clusters);
+        if for_short_files.is_none() {
+            self.growth.end_guess();
+        }
+        self.room = for_short_files.unwrap_or_else(|| {
             let link = self.path_of_requests();
             let seen = self.link.seen_bandwidth().unwrap_or_default();
             let bandwidth = if seen > link.bandwidth { seen } else { link.bandwidth };
@@ -240,7 +244,12 @@ impl Engine {
         self.room = room;
         let planned = (self.lanes_in_all() / self.widening()).max(1);
         let factor = self.most_lanes().div_ceil(planned);
-        self.growth.widen(now, self.link.estimate().rtt, factor);
+        let rtt = self.link.estimate().rtt;
+        if self.sizes.knows_any() {
+            self.growth.widen(now, rtt, factor);
+        } else {
+            self.growth.widen_by_guess(now, rtt, factor);
+        }
     }
 
     /// The transport saw at what pace the first answers come, mostly before any body says so.
