@@ -30,7 +30,7 @@ const FEWEST_HELD: u32 = 2;
 const QUEUE: Duration = Duration::from_millis(200);
 
 /// On a shorter path, such as a wired local network, one connection's window grows, and recovers from a loss, before
-/// anybody notices. What comes over several is read when the processor's cache has given it up (docs/performance.md).
+/// anybody notices. What comes over several is read when the processor's cache has given it up (docs/tried.md).
 const NEXT_DOOR: Duration = Duration::from_millis(1);
 
 /// A stream whose window was measured below this has met losses.
