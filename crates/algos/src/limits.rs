@@ -112,6 +112,8 @@ pub struct Refusal {
     pub in_use: u32,
     /// The pause that the origin asked for (RFC 9110 section 10.2.3), if it did.
     pub asked_for: Option<Duration>,
+    /// It was too soon after others (429), whatever it was for: so a pause is one of all requests.
+    pub is_of_rate: bool,
     /// Its file may be the reason, and not how soon it came after others.
     pub may_be_file: bool,
 }
@@ -267,7 +269,7 @@ impl OriginBudget {
     /// been enough and some are refused after it, those are chance, and all cuts for refusals are undone; so they are
     /// where requests come too quickly one after the other, and have a pace from then on.
     pub fn on_refusal(&mut self, now: Timestamp, refusal: Refusal) -> bool {
-        let Refusal { began, in_use, asked_for, may_be_file } = refusal;
+        let Refusal { began, in_use, asked_for, is_of_rate, may_be_file } = refusal;
         let told = self.refusals.on_refusal(in_use, self.has_answered);
         if told == Told::Nothing && self.refuses_by_chance() {
             return false;
@@ -290,8 +292,8 @@ impl OriginBudget {
         }
         match told {
             Told::TooMany => {}
-            // Who asks for a pause means all requests.
-            Told::Nothing if asked_for.is_some() => {}
+            Told::Nothing if is_of_rate && asked_for.is_some() => {}
+            // As long as nearly all others are answered a pause is one of the file.
             Told::Nothing => return false,
             Told::Chance => {
                 self.undo_cuts();
@@ -427,7 +429,23 @@ mod tests {
     }
 
     fn refused(began: Timestamp, in_use: u32) -> Refusal {
-        Refusal { began, in_use, asked_for: None, may_be_file: false }
+        Refusal { began, in_use, asked_for: None, is_of_rate: false, may_be_file: false }
+    }
+
+    #[test]
+    fn a_pause_is_of_all_requests_where_they_come_too_soon_or_many_are_refused() {
+        let pause = Some(Duration::from_secs(1));
+        let answers = |is_of_rate: bool| {
+            let mut budget = OriginBudget::new(32);
+            (0..16).for_each(|_| {
+                budget.on_success(at(50), at(0));
+            });
+            let refusal = Refusal { asked_for: pause, is_of_rate, ..refused(at(60), 16) };
+            budget.on_refusal(at(100), refusal);
+            budget.allowed(at(101))
+        };
+        assert_eq!(answers(true), 0);
+        assert_eq!(answers(false), 32);
     }
 
     #[test]

@@ -67,7 +67,8 @@ impl ErrorKind {
             403 if asks_to_wait => Self::Overloaded,
             401 | 403 | 407 => Self::Auth,
             429 | 503 => Self::Overloaded,
-            408 | 500..=599 => Self::ServerError,
+            // Too early (RFC 8470 section 5.2): a further one is not.
+            408 | 425 | 500..=599 => Self::ServerError,
             _ => Self::HttpStatus,
         }
     }

@@ -85,6 +85,8 @@ pub struct Failure {
     pub message: String,
     /// `Retry-After`, where the server sent it.
     pub retry_after: Option<Duration>,
+    /// That is asked of all requests, as they come too soon one after the other (429).
+    pub is_of_rate: bool,
     /// The disk has space, and the user's quota is used up.
     pub is_quota: bool,
     /// The server forbids it (403), which may be for who asks, or for how much is asked at once.
@@ -98,6 +100,7 @@ impl Failure {
             kind,
             message: message.into(),
             retry_after: None,
+            is_of_rate: false,
             is_quota: false,
             is_forbidden: false,
         }

@@ -115,8 +115,9 @@ impl Engine {
         let mut is_news = || match failure.kind {
             ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
             ErrorKind::Overloaded => {
-                let began = stream.began;
-                budget.on_refusal(now, Refusal { began, in_use, asked_for, may_be_file })
+                let (began, is_of_rate) = (stream.began, failure.is_of_rate);
+                let refusal = Refusal { began, in_use, asked_for, is_of_rate, may_be_file };
+                budget.on_refusal(now, refusal)
             }
             _ => budget.on_overload(now, stream.began, in_use, asked_for),
         };

@@ -37,7 +37,8 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         return error.with_source(Forbidden);
     }
     match pause.filter(|_| kind == ErrorKind::Overloaded) {
-        Some(pause) => error.with_source(RetryAfter(pause)),
+        Some(pause) => error
+            .with_source(RetryAfter { pause, is_of_rate: status == StatusCode::TOO_MANY_REQUESTS }),
         None => error,
     }
 }
@@ -46,14 +47,18 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
 /// the whole: it judged the request, and not who asks, nor its own state.
 pub(super) fn may_be_about_the_range(status: StatusCode) -> bool {
     let code = status.as_u16();
-    let is_other = matches!(code, 401 | 404 | 407 | 408 | 410 | 429);
+    let is_other = matches!(code, 401 | 404 | 407 | 408 | 410 | 425 | 429);
     (400..500).contains(&code) && !is_other || code == 501
 }
 
 /// Carries `Retry-After` inside an error.
 #[derive(Debug, thiserror::Error)]
-#[error("the server asks to wait {}", length(*.0))]
-struct RetryAfter(Duration);
+#[error("the server asks to wait {}", length(*.pause))]
+struct RetryAfter {
+    pause: Duration,
+    /// Said with 429.
+    is_of_rate: bool,
+}
 
 /// Marks an error that is a 403, which tells little.
 #[derive(Debug, thiserror::Error)]
@@ -75,19 +80,31 @@ fn length(pause: Duration) -> String {
 
 /// How long the server asked to wait, where `error` came with that.
 pub(crate) fn asked_pause(error: &Error) -> Option<Duration> {
-    let source = std::error::Error::source(error)?;
-    source.downcast_ref::<RetryAfter>().map(|pause| pause.0)
+    retry_after_of(error).map(|asked| asked.pause)
+}
+
+fn retry_after_of(error: &Error) -> Option<&RetryAfter> {
+    std::error::Error::source(error)?.downcast_ref()
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let retry_after = asked_pause(&error);
+        let asked = retry_after_of(&error);
+        let (retry_after, is_of_rate) =
+            (asked.map(|asked| asked.pause), asked.is_some_and(|asked| asked.is_of_rate));
         let source = std::error::Error::source(&error);
         let is_quota = source
             .and_then(|source| source.downcast_ref::<io::Error>())
             .is_some_and(|cause| cause.kind() == io::ErrorKind::QuotaExceeded);
         let is_forbidden = source.is_some_and(<dyn std::error::Error>::is::<Forbidden>);
-        Self { kind: error.kind(), message: error.message(), retry_after, is_quota, is_forbidden }
+        Self {
+            kind: error.kind(),
+            message: error.message(),
+            retry_after,
+            is_of_rate,
+            is_quota,
+            is_forbidden,
+        }
     }
 }
 

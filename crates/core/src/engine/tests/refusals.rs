@@ -115,6 +115,22 @@ fn where_some_files_are_ready_and_others_are_made_the_others_wait_for_themselves
 }
 
 #[test]
+fn a_few_files_that_are_to_be_asked_for_later_hold_no_others_up() {
+    // Of two hundred: each of them would stop all for a second.
+    let unready = (0..200).step_by(20).map(|index| (format!("/{index}"), 1)).collect();
+    let retry_after = Some(Duration::from_secs(1));
+    let host = Host { retry_after, unready, ..Host::default().files(200, |_| 30_000) };
+    for policy in adaptive() {
+        let name = policy.name().to_owned();
+        let mut world = World::new(policy).host("one", host.clone());
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        assert!(world.seconds() < 3.5, "{name}: {}", world.seconds());
+    }
+}
+
+#[test]
 fn a_few_files_that_are_refused_for_ever_end_soon_where_others_come() {
     let host = Host::default().files(100, |_| 300_000);
     let unready = [3, 40, 41].map(|file| (format!("/{file}"), u32::MAX));
