@@ -15,6 +15,9 @@ const TELLING_LATER: u32 = 4;
 /// sooner than that.
 const NOT_TOO_SOON: Duration = Duration::from_millis(100);
 
+/// Every so manieth request is for a file that was not asked for yet, where nothing is answered.
+const OTHERS_EACH: u32 = 3;
+
 /// A file that was asked for so often should have been ready.
 const MOST_UNREADY: u64 = 4;
 
@@ -93,6 +96,12 @@ impl FirstRequests {
     /// Whether it may be the files that are not ready: asking for one of them again tells.
     pub const fn are_suspect(self) -> bool {
         self.refused_alone > self.answered_alone
+    }
+
+    /// Whether what was refused comes before what was not asked for yet, after so many requests in `vain`: while nothing is
+    /// answered both are asked for, as either tells.
+    pub const fn ask_again_first(self, vain: u32) -> bool {
+        self.are_suspect() && vain % OTHERS_EACH != 1
     }
 
     /// Whether a file was not ready when it was refused, where so many requests for it had failed before.
@@ -255,6 +264,7 @@ mod tests {
             let mut first = FirstRequests::default();
             first.on_refusal(0, BESIDE);
             assert!(!first.are_suspect(), "it may have been one too many");
+            assert!(!first.ask_again_first(0));
             for _ in 0..4 {
                 (0..refused).for_each(|failed| first.on_refusal(failed, ALONE));
                 assert!(first.are_suspect() && !first.tell_of_file(0), "not yet");
@@ -268,6 +278,8 @@ mod tests {
             assert!(!answered.tell_of_file(0), "as many may be answered by chance");
             (0..2).for_each(|_| answered.on_answer(0, 0, ALONE));
             assert!(!answered.are_suspect(), "it is not the files");
+            let again = [0, 1, 2, 3, 4].map(|vain| first.ask_again_first(vain));
+            assert_eq!(again, [true, false, true, true, false]);
             first.on_refusal(4, ALONE);
             assert!(!first.tell_of_file(0), "asking again does not help");
         }

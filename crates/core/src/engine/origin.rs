@@ -75,9 +75,6 @@ pub(super) struct OriginState {
 /// A host that has refused so many first parts in a row is asked for no further one.
 const MOST_REFUSED_PARTS: u32 = 2;
 
-/// Every so manieth request is for a file that was not asked for yet, where nothing is answered.
-const OTHERS_EACH: u32 = 3;
-
 /// Hardly any server bans who has opened no more of them.
 const FEW_CONNECTIONS: u32 = 4;
 
@@ -152,11 +149,9 @@ impl OriginState {
     }
 
     /// Whether files that were refused come before others: asking again tells whether they are refused for themselves.
-    /// Where nothing is answered both are asked for, as either tells.
     pub(super) const fn asks_again_first(&self) -> bool {
-        let is_turn_of_others = self.budget.vain_requests() % OTHERS_EACH == 1;
-        let may_be_files = self.first_requests.are_suspect() && !is_turn_of_others;
-        may_be_files || self.forbidding.is_doubtful()
+        self.first_requests.ask_again_first(self.budget.vain_requests())
+            || self.forbidding.is_doubtful()
     }
 
     /// Whether it was asked for more than hardly any server minds.

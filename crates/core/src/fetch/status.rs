@@ -37,8 +37,10 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         return error.with_source(Forbidden);
     }
     match pause.filter(|_| kind == ErrorKind::Overloaded) {
-        Some(pause) => error
-            .with_source(RetryAfter { pause, is_of_rate: status == StatusCode::TOO_MANY_REQUESTS }),
+        Some(pause) => error.with_source(RetryAfter {
+            pause,
+            is_of_rate: status != StatusCode::SERVICE_UNAVAILABLE,
+        }),
         None => error,
     }
 }
@@ -56,7 +58,7 @@ pub(super) fn may_be_about_the_range(status: StatusCode) -> bool {
 #[error("the server asks to wait {}", length(*.pause))]
 struct RetryAfter {
     pause: Duration,
-    /// Said with 429.
+    /// It is of all requests (429, or 403), and not of a service that is away.
     is_of_rate: bool,
 }
 
