@@ -92,6 +92,7 @@ const PAYS: f64 = 1.05;
 /// Fewer lanes that bring so much less than more of them did were too few: their windows did not fill the path alone.
 const MISSED: f64 = 1.25;
 const REST: Duration = Duration::from_secs(20);
+const REST_AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// A path that was seen to be full is taken to stay so for so many times what a change takes to show.
 const FULL_FOR: u32 = 4;
 const JITTER: Duration = Duration::from_millis(1);
@@ -134,9 +135,9 @@ impl LaneGrowth {
         self.full_at.is_some_and(|at| now.saturating_since(at) < settle * FULL_FOR)
     }
 
-    /// A server refused or was overloaded: back to the planned lanes, for a while.
+    /// A server refused or was overloaded: back to the planned lanes, for a while. How many it bears is known elsewhere.
     pub fn on_refusal(&mut self, now: Timestamp) {
-        let until = now + self.rest;
+        let until = now + REST_AFTER_REFUSAL;
         *self = Self { resting_until: until, doubled_until: until, ..Self::default() };
     }
 
@@ -415,8 +416,8 @@ mod tests {
         growth.on_refusal(at(400));
         assert_eq!(growth.factor(), 1);
         assert!(!growth.on_response(at(2_000), prompt, rtt, sample(1.0, true)));
-        assert!(!growth.on_rate(at(3_000), sample(1.0, true)));
-        assert!(growth.on_response(at(20_400), prompt, rtt, sample(1.0, true)));
+        assert!(!growth.on_rate(at(2_300), sample(1.0, true)));
+        assert!(growth.on_response(at(2_400), prompt, rtt, sample(1.0, true)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::refusals::{Refusals, Told};
+use crate::refusals::{Cut, Refusals, Told};
 use crate::request_rate::{RequestRate, Verdict};
 use crate::time::Timestamp;
 
@@ -103,17 +103,21 @@ pub struct OriginBudget {
     blocked_until: Option<Timestamp>,
 }
 
-/// A request that was refused (429, 503).
+/// A request that was refused (429, 503), or whose connection was closed instead of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
     /// When it was made.
     pub began: Timestamp,
     /// Requests that were under way, it included.
     pub in_use: u32,
+    /// How many of them are being served.
+    pub served: u32,
     /// The pause that the origin asked for (RFC 9110 section 10.2.3), if it did.
     pub asked_for: Option<Duration>,
     /// It was too soon after others (429), whatever it was for: so a pause is one of all requests.
     pub is_of_rate: bool,
+    /// Its connection was closed instead of an answer.
+    pub is_closed: bool,
     /// Its file may be the reason, and not how soon it came after others.
     pub may_be_file: bool,
 }
@@ -186,6 +190,18 @@ impl OriginBudget {
         in_use: u32,
         retry_after: Option<Duration>,
     ) -> bool {
+        self.cut_for_overload(now, began, in_use, 0, retry_after)
+    }
+
+    /// As many as are being `served` are allowed from then on.
+    fn cut_for_overload(
+        &mut self,
+        now: Timestamp,
+        began: Timestamp,
+        in_use: u32,
+        served: u32,
+        retry_after: Option<Duration>,
+    ) -> bool {
         if let Some(pause) = retry_after {
             self.leave_alone(now + pause);
         }
@@ -197,10 +213,12 @@ impl OriginBudget {
         }
         self.overloaded_at = Some(now);
         // What was refused alone was not one too many, nor is one where none is answered.
-        let tells_number = std::mem::take(&mut self.has_answered) && in_use > 1 && self.allowed > 1;
+        let is_serving = std::mem::take(&mut self.has_answered) || served > 0;
+        let tells_number = is_serving && in_use > 1 && self.allowed > 1;
         if tells_number {
-            self.too_many = Some(self.allowed.min(in_use).max(2));
-            self.allowed = (self.allowed.min(in_use) / 2).max(1);
+            let before = self.allowed.min(in_use);
+            self.too_many = Some(before.max(2));
+            self.allowed = (before / 2).max(served).clamp(1, before);
             self.changed = now;
             self.before_crowd = None;
         } else {
@@ -265,12 +283,15 @@ impl OriginBudget {
     }
 
     /// The origin refused a request. One of many now and then is no overload: as [`on_overload`](Self::on_overload)
-    /// where a quarter of the late requests is refused, or more in a row than chance explains. Where a cut should have
-    /// been enough and some are refused after it, those are chance, and all cuts for refusals are undone; so they are
-    /// where requests come too quickly one after the other, and have a pace from then on.
+    /// where a quarter of the late requests is refused, or more in a row than chance explains, and no less is allowed
+    /// than is being served. Where as many are refused after a cut as before, or fewer than were served at once, again
+    /// and again, those are chance, and all cuts for refusals are undone; so they are where requests come too quickly
+    /// one after the other, and have a pace from then on.
     pub fn on_refusal(&mut self, now: Timestamp, refusal: Refusal) -> bool {
-        let Refusal { began, in_use, asked_for, is_of_rate, may_be_file } = refusal;
-        let told = self.refusals.on_refusal(in_use, self.has_answered);
+        let Refusal { began, in_use, served, asked_for, is_of_rate, is_closed, may_be_file } =
+            refusal;
+        let waiting = in_use.saturating_sub(served + 1);
+        let told = self.refusals.on_refusal(in_use, waiting, self.has_answered);
         if told == Told::Nothing && self.refuses_by_chance() {
             return false;
         }
@@ -284,13 +305,17 @@ impl OriginBudget {
                 return begins;
             }
             Verdict::Chance => {
-                self.refusals.on_chance(in_use);
+                self.refusals.on_chance(waiting);
                 self.undo_cuts();
                 return false;
             }
             Verdict::Unknown => {}
         }
+        self.breaks += u32::from(is_closed);
+        let may_be_path = is_closed && served == 0;
         match told {
+            // That may be anything on the way, where not half of them break and none is answered meanwhile.
+            Told::TooMany if may_be_path && self.breaks < in_use => return false,
             Told::TooMany => {}
             Told::Nothing if is_of_rate && asked_for.is_some() => {}
             // As long as nearly all others are answered a pause is one of the file.
@@ -302,10 +327,16 @@ impl OriginBudget {
         }
         let before = (self.allowed, self.too_many);
         let at_once = in_use + self.refusals.in_a_row() - 1;
-        let is_news = self.on_overload(now, began, at_once, asked_for);
-        if is_news {
-            self.refusals.on_cut(in_use);
+        let is_news = self.cut_for_overload(now, began, at_once, served, asked_for);
+        if may_be_path {
+            self.too_many = before.1;
+        }
+        if self.allowed < before.0 {
+            let cut = Cut { from: before.0.min(at_once), to: self.allowed };
+            self.refusals.on_cut(waiting, cut);
             self.before_refusals.get_or_insert(before);
+        } else if is_news {
+            self.refusals.on_vain();
         }
         is_news
     }
@@ -329,9 +360,10 @@ impl OriginBudget {
         }
     }
 
-    /// A request was answered, whatever becomes of its body.
-    pub fn on_answer(&mut self) {
+    /// A request was answered, whatever becomes of its body; it is one of so many that are being `served`.
+    pub fn on_answer(&mut self, served: u32) {
         self.rate.on_answer();
+        self.refusals.on_served(served);
     }
 
     /// Whether it limits how many requests it answers in a time.
@@ -420,6 +452,8 @@ impl OriginBudget {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -429,7 +463,15 @@ mod tests {
     }
 
     fn refused(began: Timestamp, in_use: u32) -> Refusal {
-        Refusal { began, in_use, asked_for: None, is_of_rate: false, may_be_file: false }
+        Refusal {
+            began,
+            in_use,
+            served: 0,
+            asked_for: None,
+            is_of_rate: false,
+            is_closed: false,
+            may_be_file: false,
+        }
     }
 
     #[test]
@@ -545,19 +587,23 @@ mod tests {
         );
     }
 
-    /// What is allowed after sixty rounds of as many requests as are allowed, of which `refuses` says by their
-    /// number whether one is refused.
-    fn allowed_after(mut refuses: impl FnMut(u32) -> bool) -> u32 {
+    /// What is allowed after 3000 requests, as many at once as are allowed, of which `refuses` says by the number of
+    /// others that were not whether one is refused.
+    fn allowed_after(mut refuses: impl FnMut(usize) -> bool) -> u32 {
         let mut budget = OriginBudget::new(64);
-        for round in 1..60 {
-            let (began, now) = (at(round * 100), at(round * 100 + 50));
-            let at_once = budget.allowed(began);
-            for nth in 1..=at_once {
-                if refuses(nth) {
-                    budget.on_refusal(now, refused(began, at_once));
-                } else {
-                    budget.on_success(now, now);
-                }
+        let mut under_way: VecDeque<(Timestamp, bool)> = VecDeque::new();
+        for millis in 1000..4000 {
+            let now = at(millis);
+            while (under_way.len() as u32) < budget.allowed(now) {
+                let others = under_way.iter().filter(|(_, is_refused)| !is_refused).count();
+                under_way.push_back((now, refuses(others)));
+            }
+            let in_use = under_way.len() as u32;
+            let Some((began, is_refused)) = under_way.pop_front() else { continue };
+            if is_refused {
+                budget.on_refusal(now, refused(began, in_use));
+            } else {
+                budget.on_success(now, began);
             }
         }
         budget.capacity()
@@ -565,15 +611,15 @@ mod tests {
 
     #[test]
     fn what_is_refused_by_chance_costs_no_connections() {
-        for part in [0.1, 0.2, 0.3] {
-            for seed in 0..20 {
+        for part in [0.1, 0.2, 0.3, 0.4] {
+            for seed in 0..40 {
                 let mut jitter = Jitter::new(seed);
                 let allowed = allowed_after(|_| jitter.fraction() < part);
                 assert!(allowed >= 32, "{part}: {allowed}");
             }
         }
         for bears in [2, 10, 24, 40, 60] {
-            let allowed = allowed_after(|nth| nth > bears);
+            let allowed = allowed_after(|others| others >= bears) as usize;
             assert!(allowed * 3 <= bears * 4 + 6, "{allowed} of {bears}");
             assert!(allowed * 2 >= bears, "{allowed} of {bears}");
         }

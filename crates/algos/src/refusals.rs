@@ -1,24 +1,37 @@
 //! Refusals (429, 503): whether they tell that an origin was asked for too much at once, or whether some are refused
 //! whatever is done.
 
-/// Refusals of such a part of the late requests tell of too many.
+/// Refusals of such a part of the late requests tell of too many, beyond what is refused by chance.
 const TELLING_PART: f64 = 0.25;
 
-/// So many requests count for that, and are enough to compare what was refused before a cut and after it.
+/// So many requests count for that.
 const LATE_REQUESTS: u32 = 16;
 
-/// Where less than this part is refused, half as many requests would all be answered if their number were the
-/// reason.
+/// Where that is no more than a cut leaves under way, so large a part tells of too many all the same.
 const HALF: f64 = 0.5;
 
 /// More refusals in a row than so many for each request that is under way are no chance.
 const IN_VAIN: u32 = 2;
 
-/// So many refusals after a cut that should have left none show that it was for nothing.
-const AGAIN: u32 = 2;
+/// What is as unlikely as this does not happen by chance.
+const NEVER: f64 = 0.001;
 
 /// What is refused whatever is done has to become so many times as much before it tells anything again.
 const MORE_THAN_CHANCE: f64 = 2.0;
+
+/// Some may be refused for other reasons, whatever the main one is.
+const LEAST_PART: f64 = 0.02;
+
+/// What was refused before a cut may be so much more than was seen of it.
+const MARGIN: f64 = 0.1;
+
+/// Chance has to be so many times as likely as too large a number, and that so many times as likely as chance: e to the
+/// power of these.
+const CHANCE: f64 = 3.0;
+const NUMBER: f64 = 6.0;
+
+/// So often fewer requests were refused than were served at once before and again since the last time.
+const CONTRADICTIONS: u32 = 2;
 
 /// What a refusal tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,18 +49,60 @@ pub(crate) enum Told {
 pub(crate) struct Refusals {
     /// The part of the late requests that was refused.
     late: f64,
-    /// Requests that were under way at the last cut.
+    /// Requests since the last cut, or since they began to be counted anew, and before that.
+    since: Requests,
+    before: Requests,
+    /// Those that were under way then.
     older: u32,
-    /// Of those since then: which were refused, and all.
-    refused: u32,
-    requests: u32,
-    /// Requests in a row that were refused.
+    /// The last cut, as long as it is not known whether it helps.
+    cut: Option<Cut>,
+    /// Requests in a row that were refused, and answered.
     in_a_row: u32,
-    was_cut: bool,
-    /// The last cut should have left none that are refused.
-    was_enough: bool,
+    answered_in_a_row: u32,
+    /// Most requests that were served at once since there was a contradiction, and how many of those there were.
+    served: u32,
+    contradictions: u32,
     /// Such a part is refused whatever is done.
     chance: f64,
+}
+
+/// How many requests were under way, and how many may be from then on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cut {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Requests {
+    all: u32,
+    refused: u32,
+}
+
+impl Requests {
+    fn count(&mut self, is_refused: bool) {
+        self.all += 1;
+        self.refused += u32::from(is_refused);
+    }
+
+    const fn and(self, others: Self) -> Self {
+        Self { all: self.all + others.all, refused: self.refused + others.refused }
+    }
+
+    fn part(self) -> f64 {
+        f64::from(self.refused) / f64::from(self.all.max(1))
+    }
+
+    /// How much likelier these are by chance than for their number, after a cut and those `before` it: the logarithm of
+    /// that.
+    fn evidence_of_chance(self, before: Self, cut: Cut) -> f64 {
+        let by_chance = before.part().clamp(LEAST_PART, 1.0 - LEAST_PART);
+        let fewer = f64::from(cut.from.max(1)) / f64::from(cut.to.max(1));
+        let for_number = (1.0 - (1.0 - by_chance - MARGIN) * fewer).clamp(LEAST_PART, by_chance);
+        let answered = f64::from(self.all - self.refused);
+        f64::from(self.refused) * (by_chance / for_number).ln()
+            + answered * ((1.0 - by_chance) / (1.0 - for_number)).ln()
+    }
 }
 
 impl Refusals {
@@ -55,24 +110,49 @@ impl Refusals {
     pub(crate) fn on_answer(&mut self) {
         self.late -= self.late / f64::from(LATE_REQUESTS);
         self.in_a_row = 0;
+        self.answered_in_a_row += 1;
+        if self.answered_in_a_row >= LATE_REQUESTS {
+            self.contradictions = 0;
+        }
         self.count(false);
     }
 
-    /// A request was refused while `in_use` were under way, it included; `has_answered` says whether any was
-    /// answered since there were fewer.
-    pub(crate) fn on_refusal(&mut self, in_use: u32, has_answered: bool) -> Told {
+    /// So many requests are being served at once.
+    pub(crate) const fn on_served(&mut self, at_once: u32) {
+        if at_once > self.served {
+            self.served = at_once;
+        }
+    }
+
+    /// A request was refused while `in_use` were under way, it included, of which so many others are `waiting` for an
+    /// answer; `has_answered` says whether any was answered since there were fewer.
+    pub(crate) fn on_refusal(&mut self, in_use: u32, waiting: u32, has_answered: bool) -> Told {
         self.late += (1.0 - self.late) / f64::from(LATE_REQUESTS);
         self.in_a_row += 1;
+        self.answered_in_a_row = 0;
         self.count(true);
-        if self.was_enough && self.is_known() && self.refused >= AGAIN {
-            self.on_chance(in_use);
+        if in_use > 1 && in_use <= self.served {
+            self.contradictions += 1;
+            self.served = 0;
+        }
+        if self.evidence().is_some_and(|evidence| evidence >= CHANCE)
+            || self.contradictions >= CONTRADICTIONS
+        {
+            self.on_chance(waiting);
             return Told::Chance;
         }
-        let telling_part = TELLING_PART.max(self.chance * MORE_THAN_CHANCE);
-        let is_telling =
-            self.late >= telling_part && (!self.was_cut || self.is_known() || self.late >= HALF);
-        let is_vain = self.in_a_row > in_use.max(1).saturating_mul(IN_VAIN);
+        let telling_part = (self.chance + TELLING_PART).max(self.chance * MORE_THAN_CHANCE);
+        let is_telling = self.late >= telling_part
+            && (self.cut.is_none() || self.since.all >= LATE_REQUESTS || self.late >= HALF);
+        let is_vain =
+            self.in_a_row > in_use.max(1).saturating_mul(IN_VAIN).max(self.longest_by_chance());
         if is_telling || is_vain || !has_answered { Told::TooMany } else { Told::Nothing }
+    }
+
+    /// No more than so many are refused in a row by chance.
+    fn longest_by_chance(&self) -> u32 {
+        let chance = self.chance.min(1.0 - LEAST_PART);
+        if chance > 0.0 { (NEVER.ln() / chance.ln()) as u32 } else { 0 }
     }
 
     /// Requests that were refused just before, and so are no more under way.
@@ -85,38 +165,45 @@ impl Refusals {
         self.chance > 0.0
     }
 
-    /// There are fewer requests from now on, while `under_way` are: whether fewer are refused is another question.
-    pub(crate) fn on_cut(&mut self, under_way: u32) {
-        let was_enough = self.is_known() && self.part() < HALF;
-        self.begin_anew(under_way);
-        (self.was_cut, self.was_enough) = (true, was_enough);
+    /// There are fewer requests from now on, while so many wait for an answer: whether fewer are refused is another
+    /// question.
+    pub(crate) const fn on_cut(&mut self, waiting: u32, cut: Cut) {
+        self.begin_anew(waiting);
+        self.cut = Some(cut);
+    }
+
+    /// It takes time and not fewer requests: those that follow tell what comes next.
+    pub(crate) const fn on_vain(&mut self) {
+        self.late = 0.0;
     }
 
     /// Neither fewer requests nor a slower pace helped.
-    pub(crate) fn on_chance(&mut self, under_way: u32) {
-        self.chance = self.part();
-        self.begin_anew(under_way);
+    pub(crate) fn on_chance(&mut self, waiting: u32) {
+        self.chance = self.before.and(self.since).part().max(LEAST_PART);
+        self.begin_anew(waiting);
+        (self.cut, self.contradictions) = (None, 0);
     }
 
-    fn begin_anew(&mut self, under_way: u32) {
-        (self.refused, self.requests) = (0, 0);
-        (self.late, self.older, self.was_enough) = (0.0, under_way, false);
+    const fn begin_anew(&mut self, waiting: u32) {
+        (self.before, self.since) = (self.since, Requests { all: 0, refused: 0 });
+        (self.late, self.older) = (0.0, waiting);
     }
 
-    const fn count(&mut self, is_refused: bool) {
+    fn count(&mut self, is_refused: bool) {
         if self.older > 0 {
             self.older -= 1;
+            self.before.count(is_refused);
             return;
         }
-        self.requests += 1;
-        self.refused += is_refused as u32;
+        self.since.count(is_refused);
+        if self.evidence().is_some_and(|evidence| evidence <= -NUMBER) {
+            self.cut = None;
+        }
     }
 
-    const fn is_known(&self) -> bool {
-        self.requests >= LATE_REQUESTS
-    }
-
-    fn part(&self) -> f64 {
-        f64::from(self.refused) / f64::from(self.requests.max(1))
+    /// Those that are under way at once are answered and refused in bunches: one tells nothing.
+    fn evidence(&self) -> Option<f64> {
+        let cut = self.cut.filter(|cut| self.since.all >= cut.to.max(LATE_REQUESTS))?;
+        Some(self.since.evidence_of_chance(self.before, cut))
     }
 }

@@ -28,7 +28,8 @@ const MOST_FOR_ITSELF: u32 = 6;
 pub(super) const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
 
-/// What is refused by chance is asked for again after the pause of so many failures: it need not wait for anything.
+/// What is refused by chance, or closed by who answers others, is asked for again after the pause of so many failures:
+/// it need not wait for anything.
 const MOST_BY_CHANCE: u32 = 2;
 
 /// So many ranges of a file that fail, in so many attempts, tell that it has none, where none was given.
@@ -44,6 +45,8 @@ enum Refused {
     ByChance,
     /// Its file is refused whatever is done.
     ForItself,
+    /// Its connection was closed by who has answered others.
+    Closed,
     /// There were too many.
     WithOthers,
 }
@@ -120,8 +123,13 @@ impl Engine {
     fn retry_or_fail(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
         let Stream { file, origin, .. } = *stream;
         let retry = self.config.retry;
-        let is_refused = failure.kind == ErrorKind::Overloaded && retry.attempts > 1;
-        let refused = is_refused.then(|| self.refused(origin, file));
+        let state = &self.origins[origin.0 as usize];
+        let refused = match failure.kind {
+            _ if retry.attempts == 1 => None,
+            ErrorKind::Overloaded => Some(self.refused(origin, file)),
+            kind if stream.is_turned_away(kind) && state.has_answered() => Some(Refused::Closed),
+            _ => None,
+        };
         if !self.is_blameless(stream, failure.kind, refused) {
             self.count_attempt(stream);
         }
@@ -132,7 +140,9 @@ impl Engine {
         }
         let patience = match refused {
             _ if may_be_had_whole => retry.attempts,
-            Some(Refused::ForItself) => retry.attempts.saturating_mul(FILE_PATIENCE),
+            Some(Refused::ForItself | Refused::Closed) => {
+                retry.attempts.saturating_mul(FILE_PATIENCE)
+            }
             Some(_) => patiently(retry.attempts),
             None => retry.attempts,
         };
@@ -184,7 +194,7 @@ impl Engine {
     ) -> Duration {
         let entry = &self.files[stream.file.index()];
         let most = match refused {
-            Some(Refused::ByChance) => MOST_BY_CHANCE,
+            Some(Refused::ByChance | Refused::Closed) => MOST_BY_CHANCE,
             Some(Refused::ForItself) => MOST_FOR_ITSELF,
             _ => u32::MAX,
         };

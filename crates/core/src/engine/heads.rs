@@ -25,6 +25,7 @@ impl Engine {
         if answered_by != asked.origin {
             self.move_stream(stream, asked.origin, answered_by);
         }
+        self.origin(answered_by).served += u32::from(!asked.has_head);
         self.note_answer(now, answered_by, &asked, head.protocol);
         let at_least = self.link.estimate().rtt;
         self.note_response(now, Response { took: head.response_time, at_least });
@@ -167,7 +168,7 @@ impl Engine {
         let news = !state.has_answered() || state.multiplexes != multiplexes;
         state.multiplexes = multiplexes;
         state.answered += 1;
-        state.budget.on_answer();
+        state.budget.on_answer(state.served);
         self.redecide |= news;
         self.note_success(now, origin, asked.began);
     }

@@ -48,9 +48,8 @@ impl Engine {
             return false;
         }
         self.origin(origin).has_had_enough |= kind == ErrorKind::Overloaded;
-        if kind.is_overload() || is_turned_away {
-            self.note_overload(now, stream, failure);
-        }
+        let is_too_much =
+            (kind.is_overload() || is_turned_away) && self.note_overload(now, stream, failure);
         // Whoever has never answered may mind the part itself.
         let refuses = kind.is_answer() || is_turned_away && !self.origin(origin).has_answered();
         if stream.whole && stream.in_parts && !stream.has_head && refuses {
@@ -60,11 +59,11 @@ impl Engine {
         if is_unreachable {
             self.note_unreachable(now, stream, kind);
         }
-        if is_unreachable || kind.is_overload() {
+        if is_unreachable || is_too_much {
             self.growth.on_refusal(now);
             self.spread.on_refusal(now);
-            self.redecide = true;
         }
+        self.redecide |= is_unreachable || kind.is_overload() || is_turned_away;
         let concerns_all = matches!(kind, ErrorKind::Tls | ErrorKind::Overloaded);
         (is_unreachable || concerns_all || is_turned_away)
             && self.fails_whole_origin(now, origin, kind)
@@ -101,7 +100,13 @@ impl Engine {
         true
     }
 
-    pub(super) fn note_overload(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) {
+    /// Whether the failure of `stream` tells, as no other one has just before, that its origin was asked for too much.
+    pub(super) fn note_overload(
+        &mut self,
+        now: Timestamp,
+        stream: &Stream,
+        failure: &Failure,
+    ) -> bool {
         let retry = self.config.retry;
         let asked_for = failure.retry_after.filter(|pause| *pause <= retry.longest_retry_after);
         let state = &mut self.origins[stream.origin.0 as usize];
@@ -110,19 +115,32 @@ impl Engine {
         let is_refused =
             failure.kind == ErrorKind::Overloaded || stream.is_turned_away(failure.kind);
         let telling = is_refused || in_use > 1;
+        // What breaks while it is served tells that others may, too.
+        let served = if stream.has_head { 0 } else { state.served };
         let may_be_file = state.first_requests.are_suspect();
         let budget = &mut state.budget;
         let mut is_news = || match failure.kind {
-            ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
-            ErrorKind::Overloaded => {
+            _ if is_refused => {
                 let (began, is_of_rate) = (stream.began, failure.is_of_rate);
-                let refusal = Refusal { began, in_use, asked_for, is_of_rate, may_be_file };
-                budget.on_refusal(now, refusal)
+                let is_closed = failure.kind != ErrorKind::Overloaded;
+                budget.on_refusal(
+                    now,
+                    Refusal {
+                        began,
+                        in_use,
+                        served,
+                        asked_for,
+                        is_of_rate,
+                        is_closed,
+                        may_be_file,
+                    },
+                )
             }
+            ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
             _ => budget.on_overload(now, stream.began, in_use, asked_for),
         };
         if !telling || !is_news() {
-            return;
+            return false;
         }
         state.pipelines = Some(false);
         self.redecide = true;
@@ -135,6 +153,7 @@ impl Engine {
             let pause = retry.pause(vain.min(doublings), asked_for, &mut self.jitter);
             state.budget.leave_alone(now + pause);
         }
+        true
     }
 
     /// A host that can't be reached is left alone for a while, longer each time; who has waited for an answer

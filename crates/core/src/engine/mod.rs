@@ -452,6 +452,7 @@ impl Engine {
         self.files[removed.file.index()].ranges.release(stream);
         let origin = self.origin(removed.origin);
         origin.streams = origin.streams.saturating_sub(1);
+        origin.served = origin.served.saturating_sub(removed.has_head.into());
         self.note_streams(removed.file);
         Some(removed)
     }

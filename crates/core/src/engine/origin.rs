@@ -32,6 +32,8 @@ pub(super) struct OriginState {
     pub(super) tail: Tail,
     pub(super) crowding: Crowding,
     pub(super) streams: u32,
+    /// Those of them that were answered.
+    pub(super) served: u32,
     /// Bytes that came since its streams were looked at.
     pub(super) came: u64,
     /// Files in transfer, by class.
@@ -88,6 +90,7 @@ impl OriginState {
             tail: Tail::default(),
             crowding: Crowding::default(),
             streams: 0,
+            served: 0,
             came: 0,
             files: [0; 3],
             idle: 0,

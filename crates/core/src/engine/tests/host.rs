@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
+use pelton_algos::limits::Jitter;
 use pelton_algos::ranges::ByteRange;
 
 use super::super::*;
@@ -89,6 +90,8 @@ pub(super) struct Host {
     /// Every so manieth request is answered with 503, and so many were made.
     pub(super) refuses_each: Option<u64>,
     pub(super) requests: u64,
+    /// Such a part of all requests is refused, whatever they are.
+    pub(super) refuses_part: f64,
     /// Each request gets another version of the file.
     pub(super) keeps_changing: bool,
     /// Every body ends after this many bytes.
@@ -134,6 +137,7 @@ impl Default for Host {
             answered: None,
             refuses_each: None,
             requests: 0,
+            refuses_part: 0.0,
             keeps_changing: false,
             cuts_bodies_after: None,
             faults: 0.0,
@@ -152,6 +156,9 @@ impl Host {
     pub(super) fn refuses_now(&mut self, now: Timestamp, path: &str) -> bool {
         self.requests += 1;
         if self.refuses_each.is_some_and(|each| self.requests.is_multiple_of(each)) {
+            return true;
+        }
+        if Jitter::new(self.requests).fraction() < self.refuses_part {
             return true;
         }
         if self.answered.is_some_and(|at| now.saturating_since(at) < self.answers_each) {

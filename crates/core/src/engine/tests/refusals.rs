@@ -92,8 +92,8 @@ fn where_some_files_are_ready_and_others_are_made_the_others_wait_for_themselves
         (1, None, false, 8.0),
         (2, None, false, 16.0),
         (1, Some(1), false, 16.0),
-        (1, None, true, 24.0),
-        (2, None, true, 24.0),
+        (1, None, true, 6.0),
+        (2, None, true, 8.0),
     ] {
         // Those that were made before are not in any order.
         let made = |index: u64| index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 == 0;
@@ -195,6 +195,29 @@ fn what_is_refused_whatever_is_done_holds_nothing_up() {
             world.assert_each_byte_once();
 
             assert!(world.seconds() < 12.0, "{name}, each {each}: {}", world.seconds());
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_or_closed_at_random_costs_little_time() {
+    let one = Host { window: 30_000, ..Host::default().files(1, |_| 20_000_000) };
+    let some = Host { window: 30_000, ..Host::default().files(20, |_| 1_000_000) };
+    for (files, most) in [(one, 6.0), (some, 6.0), (Host::default().files(300, |_| 20_000), 4.0)] {
+        for refuses_part in [0.1, 0.2, 0.4] {
+            for turns_away in [false, true] {
+                let host = Host { turns_away, refuses_part, ..files.clone() };
+                for policy in adaptive() {
+                    let name = policy.name().to_owned();
+                    let mut world = World::new(policy).host("one", host.clone());
+                    world.get_all();
+                    world.run();
+                    world.assert_each_byte_once();
+                    let took = world.seconds();
+                    let name = format!("{name}, {} files, {refuses_part}", files.files.len());
+                    assert!(took < most, "{name}, {turns_away}: {took}");
+                }
+            }
         }
     }
 }
