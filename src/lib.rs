@@ -43,6 +43,8 @@ pub use pelton_core::{
     Result, RunEvent,
 };
 pub use pelton_power as power;
+/// The types of URLs and headers in public fields.
+pub use {http, url};
 
 /// Compiles the Rust of the guide.
 #[cfg(doctest)]

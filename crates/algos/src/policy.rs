@@ -91,6 +91,20 @@ impl Decision {
         }
     }
 
+    /// One stream of one file, where it allows none of any of `clusters`: nothing would ever come.
+    pub fn allow_one(&mut self, clusters: &[Cluster]) {
+        let is_of_some = |a: &Allocation| clusters.iter().any(|c| c.classes == a.classes);
+        let gives = |a: &Allocation| a.parameters.concurrency.min(a.parameters.parallelism) > 0;
+        let Some(first) = clusters.first() else { return };
+        if self.max_channels > 0 && self.allocations.iter().any(|a| is_of_some(a) && gives(a)) {
+            return;
+        }
+        let parameters = Parameters { pipelining: 1, parallelism: 1, concurrency: 1 };
+        self.allocations = vec![Allocation { classes: first.classes, parameters }];
+        (self.max_channels, self.wanted_connections) = (1, 1);
+        self.reason.push_str("; nothing would come, so one file at a time");
+    }
+
     /// Range streams that [`surplus_channels`](Self::surplus_channels) become, one entry an
     /// allocation: as far as the split floor, the ceiling for one file and the connection budget
     /// leave room. Each goes where files have the most left for each of their streams.

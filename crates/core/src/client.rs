@@ -18,12 +18,13 @@ use url::Url;
 pub use builder::ClientBuilder;
 use builder::Settings;
 
-use crate::catalog::{FileSpec, WalkOptions};
+use crate::catalog::{FileSpec, WalkOptions, Walked};
 use crate::connection::Http;
 use crate::driver::{Driver, Mailbox};
 use crate::engine::Event;
 use crate::events::{FileReport, Summary};
 use crate::job::{Command, Job};
+use crate::panics;
 use crate::report::{self, Recorder};
 use crate::sink::{self, Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
 use crate::{Error, ErrorKind, Report, Result, RunEvent};
@@ -52,6 +53,12 @@ pub enum Input {
 impl From<&str> for Input {
     fn from(url: &str) -> Self {
         Self::Text(url.to_owned())
+    }
+}
+
+impl From<&String> for Input {
+    fn from(url: &String) -> Self {
+        Self::Text(url.clone())
     }
 }
 
@@ -186,7 +193,8 @@ impl Download {
         let (events_out, events) = mpsc::unbounded_channel();
         let (report_out, report) = oneshot::channel();
         on_own_thread(move || async move {
-            let _ = report_out.send(self.run(commands_in, events_out).await);
+            let run = self.run(commands_in, events_out);
+            let _ = report_out.send(panics::caught("the download", run).await);
         })?;
         Ok(Job { commands, events: Some(events), report })
     }
@@ -278,11 +286,14 @@ impl Download {
         let found = tokio::select! {
             found = reader.resolve(self.inputs, &self.walk) => found?,
             () = cancelled(&mut commands, &mut early) => {
-                return Err(Error::new(ErrorKind::Cancelled, "cancelled while the list was read"));
+                early.push(Command::Cancel);
+                Walked::default()
             }
         };
         let sink: Box<dyn Sink> = match self.target {
             Target::Directory(directory) => {
+                // The process may have another current directory before the end.
+                let directory = std::path::absolute(&directory).unwrap_or(directory);
                 let overwrite = self.settings.engine.overwrite;
                 let options = DirectoryOptions { overwrite, ..self.options };
                 Box::new(DirectorySink::new(directory, options))
@@ -341,7 +352,7 @@ where
 {
     let (out, result) = oneshot::channel();
     on_own_thread(move || async move {
-        let _ = out.send(task().await);
+        let _ = out.send(panics::caught("the download", task()).await);
     })?;
     result.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the thread ended early")))
 }

@@ -20,13 +20,14 @@ pub(crate) use mailbox::Mailbox;
 
 use crate::ErrorKind;
 use crate::catalog::{FileSpec, Walked};
-use crate::connection::{ConnectionId, Http};
-use crate::engine::{Action, Engine, Event, Fetch, FileId};
+use crate::connection::{ConnectionId, Http, shown};
+use crate::engine::{Action, Engine, Event, Fetch, FileId, Outcome};
 use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
 use crate::job::Command;
 use crate::metering::Metering;
 use crate::origins::OriginMemory;
+use crate::panics;
 use crate::report::{Ending, Gauges, Recorder, Report, throughput, throughput_per_joule};
 use crate::sink::{self, Sink};
 
@@ -302,7 +303,11 @@ impl Run {
         };
         let stream = fetch.stream;
         let task = tokio::task::spawn_local(async move {
-            let result = fetch::run(&context, &fetch).await;
+            let subject = shown(&fetch.url);
+            let run = async { Ok(fetch::run(&context, &fetch).await) };
+            let result = panics::caught(&subject, run)
+                .await
+                .unwrap_or_else(|error| Outcome::Failed(error.into()));
             (context.tell)(Event::Ended { stream, result });
         });
         self.tasks.insert(stream, StreamTask { abort: task.abort_handle(), end, over });
@@ -360,6 +365,7 @@ impl Run {
         if let Some(reason) = self.driver.metering.finish(now, &traffic) {
             self.driver.recorder.meter_lost(now, reason);
         }
+        self.driver.recorder.progress(now, &self.driver.engine, self.gauges());
         let totals = self.driver.engine.totals();
         let duration = now.since_start();
         let rate = throughput(totals.delivered, duration);

@@ -70,6 +70,9 @@ impl Job {
     ///
     /// # Errors
     /// As for [`report`](Self::report).
+    ///
+    /// # Panics
+    /// Within an async task of tokio, whose thread it would block: await [`report`](Self::report) there.
     pub fn blocking_report(mut self) -> Result<Report> {
         self.events = None;
         let (_, never) = oneshot::channel();
@@ -115,6 +118,9 @@ impl Events {
     }
 
     /// [`next`](Self::next) for callers without an async runtime. It blocks the thread.
+    ///
+    /// # Panics
+    /// Within an async task of tokio, whose thread it would block: await [`next`](Self::next) there.
     pub fn blocking_next(&mut self) -> Option<RunEvent> {
         if self.told.len() == 0 {
             self.told = self.incoming.as_mut()?.blocking_recv()?.into_iter();

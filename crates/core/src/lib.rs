@@ -28,6 +28,7 @@ mod job;
 mod journal;
 mod metering;
 mod origins;
+mod panics;
 mod report;
 pub mod sink;
 mod source;

@@ -99,6 +99,10 @@ impl Metering {
 
     fn note(&mut self, read: Result<Reading, MeterError>) {
         match read {
+            Ok(reading) if !self.may_follow(reading) => {
+                self.lost =
+                    Some(format!("a reading of {} joules can't be true", reading.total.get()));
+            }
             Ok(reading) => {
                 self.lost = None;
                 self.first_at.get_or_insert(reading.at);
@@ -128,6 +132,12 @@ impl Metering {
     pub(crate) fn take_share(&mut self, file: FileId) -> Option<Joules> {
         self.last?;
         Some(self.shares.drawn.remove(&file).unwrap_or_default())
+    }
+
+    /// Energy does not become less, nor endless.
+    fn may_follow(&self, reading: Reading) -> bool {
+        let before = self.last.map_or(Joules::ZERO, |last| last.total);
+        reading.total >= before && reading.total.get() < f64::MAX
     }
 
     fn take(&mut self, reading: Reading) {

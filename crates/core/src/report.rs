@@ -85,6 +85,8 @@ pub(crate) struct Recorder {
     decisions: Vec<DecisionMade>,
     failures: Vec<ErrorKind>,
     failed: Vec<FileSpec>,
+    /// Listings that could not be read count as files.
+    failed_listings: u64,
     costs: Costs,
     /// It was told that a server compresses what is asked for.
     has_told_of_coding: bool,
@@ -108,6 +110,7 @@ impl Recorder {
             decisions: Vec::new(),
             failures: Vec::new(),
             failed: Vec::new(),
+            failed_listings: 0,
             costs: Costs::default(),
             has_told_of_coding: false,
         }
@@ -303,6 +306,7 @@ impl Recorder {
     /// A listing could not be read: what it names is not in the list.
     pub(crate) fn listing_failed(&mut self, now: Timestamp, url: &url::Url, failure: Failure) {
         self.failures.push(failure.kind);
+        self.failed_listings += 1;
         let report = not_begun(seconds(now), String::new(), url, failure);
         self.outbox.put(RunEvent::File(report.clone()));
         self.files.push(report);
@@ -314,15 +318,16 @@ impl Recorder {
         let active = engine.active_files().take(SHOWN_FILES).map(|(file, bytes, size)| {
             ActiveFile { name: engine.spec(file).name.clone(), bytes, size }
         });
-        let moving = engine.goodput() > BitRate::ZERO;
+        let goodput = engine.goodput_at(now);
+        let moving = goodput > BitRate::ZERO;
         self.outbox.put(RunEvent::Progress(Progress {
             at_s: seconds(now),
-            files: totals.files,
+            files: totals.files + self.failed_listings,
             files_done: totals.done,
-            files_failed: totals.failed,
+            files_failed: totals.failed + self.failed_listings,
             bytes: totals.delivered.0,
             bytes_expected: totals.expected.0,
-            throughput_bps: engine.goodput().bps(),
+            throughput_bps: goodput.bps(),
             energy_j: gauges.energy_j,
             connections: gauges.connections,
             clusters: engine
@@ -330,7 +335,7 @@ impl Recorder {
                 .map(|decision| allocations(decision, engine))
                 .unwrap_or_default(),
             active: active.collect(),
-            remaining_s: moving.then(|| (left / engine.goodput()).as_secs_f64()),
+            remaining_s: moving.then(|| (left / goodput).as_secs_f64()),
         }));
     }
 
@@ -338,13 +343,16 @@ impl Recorder {
     /// some files are merely unfinished.
     pub(crate) fn exit_code(&self, engine: &Engine, cancelled: bool) -> u8 {
         let totals = engine.totals();
-        if cancelled && totals.done < totals.files {
+        // Without any file it was cancelled while the list was read.
+        if cancelled && (totals.done < totals.files || totals.files == 0) {
             return ErrorKind::Cancelled.exit_code();
         }
         common_code(self.failures.iter().map(|kind| kind.exit_code()))
     }
 
     pub(crate) fn finish(self, mut summary: Summary) -> Report {
+        summary.files += self.failed_listings;
+        summary.files_failed += self.failed_listings;
         summary.clusters = self.costs.clusters(summary.energy_j);
         self.outbox.put(RunEvent::Summary(summary.clone()));
         self.outbox.flush();
@@ -393,7 +401,7 @@ fn error_report(failure: Failure) -> ErrorReport {
     ErrorReport {
         code: failure.kind.exit_code(),
         kind: failure.kind.name(),
-        retryable: failure.kind.is_retryable(),
+        retryable: failure.kind.is_retryable() || failure.kind == ErrorKind::Cancelled,
         message: failure.message,
     }
 }

@@ -41,7 +41,7 @@ impl Reader<'_> {
             match input {
                 Input::Text(text) => self.add_url(parse(&text)?, walk, &mut found).await?,
                 Input::Url(url) => self.add_url(url, walk, &mut found).await?,
-                Input::File(spec) => found.files.push(spec),
+                Input::File(spec) => found.files.push(spec.checked()?),
             }
         }
         found.files = catalog::collapse(found.files)?;

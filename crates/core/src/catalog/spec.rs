@@ -210,7 +210,8 @@ pub struct FileSpec {
     pub pieces: Option<Pieces>,
     /// Further places that hold the same bytes, asked in their order when `url` is given up.
     pub mirrors: Vec<Url>,
-    /// Request headers for this file alone: name and value.
+    /// Request headers for this file alone: name and value. Those that requests have of their own (`Range`, `If-Range`, `Host`,
+    /// `Accept-Encoding` and what tells of connections and bodies) are left out.
     pub headers: Vec<(String, String)>,
 }
 
@@ -223,6 +224,20 @@ impl FileSpec {
     pub fn from_url(url: Url) -> Result<Self> {
         let name = names::from_url(&url)?;
         Self::with_name(url, name)
+    }
+
+    /// The same with its name and its headers as they are used.
+    ///
+    /// # Errors
+    /// `Usage`: a URL that is not http or https, a name that is no [relative one](super::relative_name), a header that can't be sent.
+    pub(crate) fn checked(mut self) -> Result<Self> {
+        std::iter::once(&self.url).chain(&self.mirrors).try_for_each(check_scheme)?;
+        let of_file = |error: Error| error.prefixed(&shown(&self.url));
+        self.name = names::relative_name(&self.name).map_err(of_file)?;
+        for (name, value) in &mut self.headers {
+            (*name, *value) = parse_header(name, value).map_err(of_file)?;
+        }
+        Ok(self)
     }
 
     /// Whether wrong bytes would be noticed.

@@ -25,7 +25,7 @@ use super::open::{Established, Opener};
 use super::origin::Origin;
 use super::proxy::Route;
 use super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, panics};
 use batch::Batch;
 use connection::Connection;
 pub(super) use connection::Lease;
@@ -319,7 +319,8 @@ impl OriginSet {
         tokio::task::spawn_local(async move {
             let is_limited = set.wants_http1.get();
             set.opener.telemetry().begins();
-            let result = set.opener.open(&set.origin, &set.route, &room, is_limited).await;
+            let opening = set.opener.open(&set.origin, &set.route, &room, is_limited);
+            let result = panics::caught(&set.origin.to_string(), opening).await;
             set.state.borrow_mut().opening -= 1;
             match result {
                 // It has turned out meanwhile that this one is of no use.

@@ -196,6 +196,7 @@ impl Engine {
             energy_model: &*self.energy_model.0,
         };
         let mut decision = self.policy.decide(now, &observation);
+        decision.allow_one(&clusters);
         self.put_files_first(&mut decision, &clusters, &observation.limits);
         self.decided_for = Some(link);
         self.refill = true;

@@ -6,6 +6,7 @@ use pelton_algos::cluster::SizeClass;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::StreamId;
+use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 use url::Url;
 
@@ -42,6 +43,14 @@ impl Engine {
     /// Goodput over the last sample: two round trips, at least 100 ms.
     pub const fn goodput(&self) -> BitRate {
         self.goodput
+    }
+
+    /// The same, and nothing where nothing came for a second or two round trips.
+    pub fn goodput_at(&self, now: Timestamp) -> BitRate {
+        let came_at = self.origins.iter().map(|origin| origin.came_at).max();
+        let stands_still = Duration::from_secs(1).max(self.link.estimate().rtt * 2);
+        let moves = came_at.is_some_and(|at| now.saturating_since(at) <= stands_still);
+        if moves { self.goodput } else { BitRate::ZERO }
     }
 
     /// The present decision.

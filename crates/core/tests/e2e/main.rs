@@ -14,6 +14,7 @@ mod locks;
 mod matrix;
 mod memory;
 mod mirrors;
+mod misuse;
 mod origins;
 mod own;
 mod parts;
