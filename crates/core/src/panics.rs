@@ -11,12 +11,17 @@ use crate::{Error, ErrorKind, Result};
 /// What `task` comes to; where it panics a failure of kind `Internal`, of what is `subject`.
 ///
 /// Nothing that it has left half-done is used again but to be dropped, abandoned or told of.
-pub(crate) async fn caught<T>(subject: &str, task: impl Future<Output = Result<T>>) -> Result<T> {
-    let ended = AssertUnwindSafe(task).catch_unwind().await;
-    ended.unwrap_or_else(|panic| {
-        let line = format!("{subject}: a panic: {}", said(&*panic));
-        Err(Error::new(ErrorKind::Internal, line))
-    })
+pub(crate) fn caught<T>(
+    subject: &str,
+    task: impl Future<Output = Result<T>>,
+) -> impl Future<Output = Result<T>> {
+    let task = AssertUnwindSafe(Box::pin(task)).catch_unwind();
+    async move {
+        task.await.unwrap_or_else(|panic| {
+            let line = format!("{subject}: a panic: {}", said(&*panic));
+            Err(Error::new(ErrorKind::Internal, line))
+        })
+    }
 }
 
 fn said(panic: &(dyn Any + Send)) -> &str {

@@ -215,15 +215,9 @@ fn readings_that_can_not_be_true_give_no_joules_and_a_warning() {
 fn who_pauses_sees_that_nothing_moves() {
     let origin = start();
     let out = tempfile::tempdir().unwrap();
-    let slow = VirtualFile::new("/f", 1_500_000, 4);
-    drop(origin);
-    let origin =
-        Origin::start(OriginConfig { files: vec![slow], ..OriginConfig::default() }).unwrap();
-    let limits = pelton_core::engine::UserLimits {
-        max_rate: Some(pelton_algos::units::BitRate::from_mbps(4.0)),
-        ..pelton_core::engine::UserLimits::default()
-    };
-    let config = pelton_core::engine::EngineConfig { limits, ..crate::support::engine() };
+    let max_rate = Some(BitRate::from_mbps(4.0));
+    let limits = UserLimits { max_rate, ..UserLimits::default() };
+    let config = EngineConfig { limits, ..engine() };
     let client = builder().engine(config).build().unwrap();
     let mut job = client.download([origin.url("/f")]).into_dir(out.path()).start().unwrap();
     let mut events = job.events();
