@@ -19,7 +19,7 @@ pub use fixed::{Fixed, FixedConfig};
 pub use hat::Hat;
 pub use lowe::LowE;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, SizeClass};
 use crate::energy::EnergyModel;
 use crate::link::LinkEstimate;
 use crate::params::{self, Allocation, Limits, Parameters};
@@ -93,7 +93,10 @@ impl Decision {
 
     /// One stream of one file, where it allows none of any of `clusters`: nothing would ever come.
     pub fn allow_one(&mut self, clusters: &[Cluster]) {
-        let is_of_some = |a: &Allocation| clusters.iter().any(|c| c.classes == a.classes);
+        let is_there = |class| clusters.iter().any(|c| c.classes.contains(class));
+        let is_of_some = |a: &Allocation| {
+            SizeClass::ALL.into_iter().any(|class| a.classes.contains(class) && is_there(class))
+        };
         let gives = |a: &Allocation| a.parameters.concurrency.min(a.parameters.parallelism) > 0;
         let Some(first) = clusters.first() else { return };
         if self.max_channels > 0 && self.allocations.iter().any(|a| is_of_some(a) && gives(a)) {

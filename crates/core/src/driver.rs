@@ -365,8 +365,10 @@ impl Run {
         if let Some(reason) = self.driver.metering.finish(now, &traffic) {
             self.driver.recorder.meter_lost(now, reason);
         }
-        self.driver.recorder.progress(now, &self.driver.engine, self.gauges());
         let totals = self.driver.engine.totals();
+        if totals.files > 0 {
+            self.driver.recorder.progress(now, &self.driver.engine, self.gauges());
+        }
         let duration = now.since_start();
         let rate = throughput(totals.delivered, duration);
         let reading = self.driver.metering.last();

@@ -26,7 +26,7 @@ pub enum RunEvent {
     Restart(FileRestart),
     /// A file is there, or given up.
     File(FileReport),
-    /// How far the run is; at most four a second.
+    /// How far the run is; at most four a second, and once more at the end.
     Progress(Progress),
     /// Something moves only when something outside has changed.
     Waiting(Waiting),

@@ -249,7 +249,7 @@ enum pelton_kind
      */
     PELTON_KIND_FILE = 4,
     /**
-     * How far the run is, at most four times a second: see pelton_event_progress.
+     * How far the run is, at most four times a second and at the end: see pelton_event_progress.
      */
     PELTON_KIND_PROGRESS = 5,
     /**

@@ -151,8 +151,9 @@ impl ClientBuilder {
     /// The client.
     ///
     /// # Errors
-    /// None at present; files that settings name are read when a download starts.
+    /// `Usage`: a proxy's URL that is none. Files that settings name are read when a download starts.
     pub fn build(self) -> Result<Client> {
+        self.http.proxies.check()?;
         let connector = self.connector.unwrap_or_else(|| Arc::new(TcpConnector::default()));
         Ok(Client {
             settings: Arc::new(Settings {

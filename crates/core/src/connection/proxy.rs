@@ -62,6 +62,17 @@ pub(super) enum Route {
     },
 }
 
+impl Proxies {
+    /// # Errors
+    /// `Usage` for the URL of one that is malformed or of a kind that is not spoken. What variables say is read later.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::Explicit { url, .. } => check("the proxy", url),
+            Self::Direct | Self::Environment { .. } => Ok(()),
+        }
+    }
+}
+
 /// Finds the route to each origin.
 pub(super) struct Router(Option<Matcher>);
 
@@ -87,7 +98,7 @@ impl Router {
         let builder = match proxies {
             Proxies::Direct => return Ok(Self(None)),
             Proxies::Explicit { url, except } => {
-                check("--proxy", url)?;
+                proxies.check()?;
                 Matcher::builder().all(url.clone()).no(exceptions(except))
             }
             Proxies::Environment { except } => {
