@@ -73,6 +73,12 @@ impl ErrorKind {
         }
     }
 
+    /// Whether another run may succeed where nothing else has changed: what [may be asked for again](Self::is_retryable), and
+    /// what was cancelled.
+    pub const fn may_succeed_later(self) -> bool {
+        self.is_retryable() || matches!(self, Self::Cancelled)
+    }
+
     /// Whether the same request may succeed later.
     pub const fn is_retryable(self) -> bool {
         matches!(

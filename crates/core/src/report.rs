@@ -401,7 +401,7 @@ fn error_report(failure: Failure) -> ErrorReport {
     ErrorReport {
         code: failure.kind.exit_code(),
         kind: failure.kind.name(),
-        retryable: failure.kind.is_retryable() || failure.kind == ErrorKind::Cancelled,
+        retryable: failure.kind.may_succeed_later(),
         message: failure.message,
     }
 }

@@ -37,7 +37,7 @@ impl From<&pelton::Error> for Failure {
         Self {
             code: error.kind().into(),
             message: error.message(),
-            is_retryable: error.kind().is_retryable(),
+            is_retryable: error.kind().may_succeed_later(),
         }
     }
 }

@@ -56,10 +56,16 @@ fn failure_of(report: &Report) -> Option<Failure> {
         Some(kind) if kinds.len() == 1 => PeltonCode::of_kind(kind),
         _ => PeltonCode::Unfinished,
     };
-    let first = failed.clone().next().map_or("the run failed", |error| &error.message);
+    let is_cancelled = code == PeltonCode::Cancelled;
+    let of_run = if is_cancelled { "the download was cancelled" } else { "the run failed" };
+    let first = failed.clone().next().map_or(of_run, |error| &error.message);
     let message = match failed.clone().count() {
         0 | 1 => first.to_owned(),
         more => format!("{first} (and {} more)", more - 1),
     };
-    Some(Failure { code, message, is_retryable: failed.clone().any(|error| error.retryable) })
+    Some(Failure {
+        code,
+        message,
+        is_retryable: is_cancelled || failed.clone().any(|error| error.retryable),
+    })
 }

@@ -44,7 +44,7 @@ pub(super) fn error_report(error: &pelton::Error) -> ErrorReport {
     ErrorReport {
         code: kind.exit_code(),
         kind: kind.name(),
-        retryable: kind.is_retryable(),
+        retryable: kind.may_succeed_later(),
         message: error.message(),
     }
 }
@@ -132,7 +132,7 @@ fn failure_of(report: &Report) -> Option<ErrorReport> {
     if code == ErrorKind::Cancelled.exit_code() {
         let message = format!("cancelled: {} of {} files are there", sum.files_done, sum.files);
         let kind = ErrorKind::Cancelled.name();
-        return Some(ErrorReport { code, kind, retryable: false, message });
+        return Some(ErrorReport { code, kind, retryable: true, message });
     }
     let errors: Vec<&ErrorReport> =
         report.files.iter().filter_map(|file| file.error.as_deref()).collect();

@@ -111,7 +111,7 @@ class ControlTest {
         PeltonException failure = failure(download);
         assertEquals(PeltonException.CANCELLED, failure.code());
         assertEquals("cancelled", failure.kind());
-        assertFalse(failure.isRetryable());
+        assertTrue(failure.isRetryable());
         assertEquals(0, failure.report().filesDone());
         item.open();
         Report report = client.enqueue(request().build()).future().get(30, TimeUnit.SECONDS);
