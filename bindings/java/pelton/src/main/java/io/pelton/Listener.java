@@ -5,7 +5,7 @@ package io.pelton;
  * {@link PeltonClient#enqueue}, else on the client's own thread, which then must not be kept waiting.
  */
 public interface Listener {
-    /** At most ten times a second; what is outdated when the executor gets to it is left out. */
+    /** At most ten times a second, and at the end; what is outdated when the executor gets to it is left out. */
     default void onProgress(Download download, Progress progress) {}
 
     /** A file is there, or was given up. */

@@ -19,7 +19,7 @@ import kotlinx.coroutines.suspendCancellableCoroutine
  * Downloads what [request] asks for and waits for its end. Cancelling the coroutine cancels the download, and keeps
  * what another request needs to go on.
  *
- * @param onProgress is told how far the download is, at most ten times a second and on the client's own thread
+ * @param onProgress is told how far the download is, at most ten times a second, at the end, and on the client's own thread
  * @throws PeltonException not every file is there
  */
 public suspend fun PeltonClient.download(request: Request, onProgress: (Progress) -> Unit = {}): Report =
