@@ -27,7 +27,7 @@ pub enum PeltonKind {
     Decision = 3,
     /// A file is there, or given up: see pelton_event_file.
     File = 4,
-    /// How far the run is, at most four times a second: see pelton_event_progress.
+    /// How far the run is, at most four times a second and at the end: see pelton_event_progress.
     Progress = 5,
     /// Totals, when every file is over: see pelton_event_summary.
     Summary = 6,
