@@ -194,7 +194,7 @@ impl Download {
         let (report_out, report) = oneshot::channel();
         on_own_thread(move || async move {
             let run = self.run(commands_in, events_out);
-            let _ = report_out.send(panics::caught("the download", run).await);
+            let _ = report_out.send(panics::caught(|| "the download".to_owned(), run).await);
         })?;
         Ok(Job { commands, events: Some(events), report })
     }
@@ -352,7 +352,7 @@ where
 {
     let (out, result) = oneshot::channel();
     on_own_thread(move || async move {
-        let _ = out.send(panics::caught("the download", task()).await);
+        let _ = out.send(panics::caught(|| "the download".to_owned(), task()).await);
     })?;
     result.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the thread ended early")))
 }

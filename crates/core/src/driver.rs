@@ -303,9 +303,8 @@ impl Run {
         };
         let stream = fetch.stream;
         let task = tokio::task::spawn_local(async move {
-            let subject = shown(&fetch.url);
             let run = async { Ok(fetch::run(&context, &fetch).await) };
-            let result = panics::caught(&subject, run)
+            let result = panics::caught(|| shown(&fetch.url), run)
                 .await
                 .unwrap_or_else(|error| Outcome::Failed(error.into()));
             (context.tell)(Event::Ended { stream, result });

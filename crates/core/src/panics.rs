@@ -12,13 +12,13 @@ use crate::{Error, ErrorKind, Result};
 ///
 /// Nothing that it has left half-done is used again but to be dropped, abandoned or told of.
 pub(crate) fn caught<T>(
-    subject: &str,
+    subject: impl FnOnce() -> String,
     task: impl Future<Output = Result<T>>,
 ) -> impl Future<Output = Result<T>> {
     let task = AssertUnwindSafe(Box::pin(task)).catch_unwind();
     async move {
         task.await.unwrap_or_else(|panic| {
-            let line = format!("{subject}: a panic: {}", said(&*panic));
+            let line = format!("{}: a panic: {}", subject(), said(&*panic));
             Err(Error::new(ErrorKind::Internal, line))
         })
     }

@@ -320,7 +320,7 @@ impl OriginSet {
             let is_limited = set.wants_http1.get();
             set.opener.telemetry().begins();
             let opening = set.opener.open(&set.origin, &set.route, &room, is_limited);
-            let result = panics::caught(&set.origin.to_string(), opening).await;
+            let result = panics::caught(|| set.origin.to_string(), opening).await;
             set.state.borrow_mut().opening -= 1;
             match result {
                 // It has turned out meanwhile that this one is of no use.

@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, mpsc};
 
 use pelton_algos::policy::{Decision, Observation, Policy};
 use pelton_algos::time::Timestamp;
@@ -161,8 +160,11 @@ fn a_listing_that_fails_beside_files_counts_as_one_that_failed() {
 fn who_cancels_at_once_gets_a_report() {
     let origin = start();
     let out = tempfile::tempdir().unwrap();
-    let slow = Scripted::start(|_| {
-        std::thread::sleep(Duration::from_millis(300));
+    // It answers when the run is over.
+    let (over, is_over) = mpsc::channel::<()>();
+    let is_over = Mutex::new(is_over);
+    let slow = Scripted::start(move |_| {
+        let _ = is_over.lock().unwrap().recv();
         Reply::status("404 Not Found").field("Content-Length", 0)
     })
     .unwrap();
@@ -173,6 +175,7 @@ fn who_cancels_at_once_gets_a_report() {
         assert_eq!(report.summary.exit_code, ErrorKind::Cancelled.exit_code());
         assert!(report.files.iter().all(|file| file.error.as_ref().unwrap().retryable));
     }
+    drop(over);
 }
 
 /// Goes back, and then has drawn without end.
