@@ -57,7 +57,7 @@ impl Answers {
     /// Whether they wait in a queue that holds many times what a path of `rtt` does. The shortest one had the path for itself.
     pub fn wait_in_deep_queue(&self, rtt: Duration) -> bool {
         let thought = self.least.saturating_sub(rtt);
-        self.mean.saturating_sub(thought) >= rtt * DEEP
+        self.mean.saturating_sub(thought) >= (rtt * DEEP).max(PROCESS_TURN)
     }
 
     /// Whether the server takes much longer than a path of `rtt`.
@@ -94,6 +94,9 @@ mod tests {
         assert!(!answers.wait_in_deep_queue(ms(10)));
         (0..20).for_each(|_| answers.add(ms(200)));
         assert!(answers.wait_in_deep_queue(ms(10)) && !answers.wait_in_deep_queue(ms(40)));
+        let mut answers = Answers::default();
+        (30..50).for_each(|millis| answers.add(ms(millis)));
+        assert!(!answers.wait_in_deep_queue(ms(1)), "next door");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Nothing in this crate does anything. There is no I/O, no thread, no clock and no global random
 //! number: time is an argument ([`time::Timestamp`]), randomness is an argument
-//! ([`limits::Jitter`]), and the same inputs give the same decisions.
+//! ([`retries::Jitter`]), and the same inputs give the same decisions.
 //!
 //! | module | holds |
 //! |---|---|
@@ -15,10 +15,11 @@
 //! | [`policy`] | the [`policy::Policy`] trait, and LowE, HAT, EHT and fixed |
 //! | [`energy`] | what a policy may ask about joules |
 //! | [`ranges`] | which bytes of a file are done, in flight or missing |
-//! | [`limits`] | budgets per origin, overload back-off, retry delays |
+//! | [`limits`] | budgets per origin, overload back-off |
 //! | [`memory`] | how connections share a limit on memory |
 //! | [`rate`] | a limit on the rate of a run, shared fairly by its files |
 //! | [`rests`] | how long a connection leaves unread what comes, for few acknowledgements |
+//! | [`retries`] | how often a failed request is made again, and after what pause |
 //! | [`answers`] | how long answers take, and whether a server thinks about them |
 //! | [`losses`] | what lost packets tell of the windows that connections will have |
 //! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
@@ -52,6 +53,7 @@ pub mod refusals;
 pub mod refused_files;
 mod request_rate;
 pub mod rests;
+pub mod retries;
 pub mod round_trips;
 pub mod silence;
 pub mod sizes;

@@ -1,82 +1,10 @@
-//! Budgets per origin, overload back-off, and retry delays.
+//! Budgets per origin, and overload back-off.
 
 use std::time::Duration;
 
 use crate::refusals::{Cut, Refusals, Told};
 use crate::request_rate::{RequestRate, Verdict};
 use crate::time::Timestamp;
-
-/// A small random number generator (`SplitMix64`) whose seed is an argument. It spreads retries;
-/// nothing secret depends on it.
-#[derive(Debug, Clone)]
-pub struct Jitter(u64);
-
-impl Jitter {
-    /// A generator that yields the same numbers for the same seed.
-    pub const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number from 0 (included) to 1 (excluded).
-    pub fn fraction(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
-/// How often and after what pause a failed request is made again.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RetryConfig {
-    /// Attempts at one file without progress, the first included. Progress starts the count anew.
-    pub attempts: u32,
-    /// The pause after the first failure; it doubles with each further one.
-    pub first_delay: Duration,
-    /// The longest pause that pelton chooses itself.
-    pub longest_delay: Duration,
-    /// The longest `Retry-After` that is obeyed; a server that asks for more has failed.
-    pub longest_retry_after: Duration,
-}
-
-impl Default for RetryConfig {
-    fn default() -> Self {
-        Self {
-            attempts: 5,
-            first_delay: Duration::from_millis(250),
-            longest_delay: Duration::from_secs(30),
-            longest_retry_after: Duration::from_secs(600),
-        }
-    }
-}
-
-impl RetryConfig {
-    /// The pause after `failures` failures in a row (at least one): exponential, with jitter over
-    /// its upper half, so that streams that failed together do not return together.
-    pub fn delay(&self, failures: u32, jitter: &mut Jitter) -> Duration {
-        let doublings = failures.saturating_sub(1).min(20);
-        let full = self.first_delay.saturating_mul(1 << doublings).min(self.longest_delay);
-        full.mul_f64(0.5 + jitter.fraction() / 2.0)
-    }
-
-    /// The same where the server has `asked_for` a pause: no shorter than that, and no more than
-    /// four times as long.
-    pub fn pause(
-        &self,
-        failures: u32,
-        asked_for: Option<Duration>,
-        jitter: &mut Jitter,
-    ) -> Duration {
-        let least = asked_for.unwrap_or_default().max(self.delay(1, jitter));
-        let most = asked_for.map_or(Duration::MAX, |pause| pause.saturating_mul(OBEYED));
-        self.delay(failures, jitter).min(most).max(least)
-    }
-}
-
-/// A server knows best when it will be back. If it is not, it is asked ever more rarely, within this
-/// multiple of what it asked for.
-const OBEYED: u32 = 4;
 
 /// How many connections an origin bears. Overload halves it, quiet lets it grow slowly: up to the
 /// number that was too many, and beyond that hardly ever.
@@ -89,6 +17,8 @@ pub struct OriginBudget {
     changed: Timestamp,
     /// When overload was seen last, and whether there was an answer since.
     overloaded_at: Option<Timestamp>,
+    /// It has left a connection without an answer that was one more than these.
+    unserved_beyond: Option<u32>,
     has_answered: bool,
     /// Connections that were reset since it last answered.
     breaks: u32,
@@ -143,6 +73,7 @@ impl OriginBudget {
             too_many: None,
             changed: Timestamp::START,
             overloaded_at: None,
+            unserved_beyond: None,
             has_answered: true,
             breaks: 0,
             refusals: Refusals::default(),
@@ -291,7 +222,9 @@ impl OriginBudget {
         let Refusal { began, in_use, served, asked_for, is_of_rate, is_closed, may_be_file } =
             refusal;
         let waiting = in_use.saturating_sub(served + 1);
-        let told = self.refusals.on_refusal(in_use, waiting, self.has_answered);
+        // Where some are refused by chance those that are being served are answer enough.
+        let has_answered = self.has_answered || served > 0 && self.refuses_by_chance();
+        let told = self.refusals.on_refusal(in_use, waiting, has_answered);
         if told == Told::Nothing && self.refuses_by_chance() {
             return false;
         }
@@ -360,6 +293,11 @@ impl OriginBudget {
         }
     }
 
+    /// So many connections are being served: no fewer are allowed, be it that they waited for their answers at the last cut.
+    pub fn on_borne(&mut self, connections: u32) {
+        self.allowed = self.allowed.max(connections.min(self.ceiling));
+    }
+
     /// A request was answered, whatever becomes of its body; it is one of so many that are being `served`.
     pub fn on_answer(&mut self, served: u32) {
         self.rate.on_answer();
@@ -391,14 +329,19 @@ impl OriginBudget {
     }
 
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
-    /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, the
-    /// number is a guess, and soon there may be more.
+    /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, and has done so
+    /// before, the number is a guess, and soon there may be more. Who refuses some by chance closes their connections, too.
     pub fn on_unserved(&mut self, now: Timestamp, served: u32, has_answered: bool) -> bool {
+        if self.refuses_by_chance() {
+            return false;
+        }
         let is_cut = self.cut_to(now, served);
         if is_cut {
             self.before_crowd = None;
             self.overloaded_at = Some(now);
-            self.too_many = self.too_many.filter(|_| has_answered);
+            let before = self.unserved_beyond.replace(served);
+            let is_known = has_answered && before.is_some_and(|before| served <= before);
+            self.too_many = self.too_many.filter(|_| is_known);
         }
         is_cut
     }
@@ -422,7 +365,7 @@ impl OriginBudget {
         self.allowed
     }
 
-    /// A request that `began` then was answered without complaint. Grows a cut budget by one when it is time; returns
+    /// A request that `began` then was answered without complaint. As [`on_served`](Self::on_served), and returns
     /// whether it did. What was under way at the last cut says nothing of what is borne since.
     pub fn on_success(&mut self, now: Timestamp, began: Timestamp) -> bool {
         self.breaks = 0;
@@ -431,6 +374,11 @@ impl OriginBudget {
             self.has_answered = true;
             self.end_vain();
         }
+        self.on_served(now)
+    }
+
+    /// What it serves goes on. Grows a cut budget by one when it is time, and returns whether it did.
+    pub fn on_served(&mut self, now: Timestamp) -> bool {
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
         let interval = if is_risk { FORGIVEN_AFTER } else { GROWTH_INTERVAL };
         let grows = self.allowed < self.ceiling && now.saturating_since(self.changed) >= interval;
@@ -457,6 +405,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::retries::Jitter;
 
     fn at(millis: u64) -> Timestamp {
         Timestamp::from_millis(millis)
@@ -630,14 +579,33 @@ mod tests {
         let mut budget = OriginBudget::new(64);
         assert!(budget.on_unserved(at(1000), 3, true));
         assert!(!budget.on_overload(at(1100), at(900), 13, None), "what has waited beside them");
-        assert_eq!((budget.capacity(), budget.too_many), (3, Some(4)));
+        assert_eq!((budget.capacity(), budget.too_many), (3, None), "once may be chance");
         assert!(!budget.on_unserved(at(1200), 3, true));
-        assert!(budget.on_overload(at(1300), at(1200), 3, None), "now it serves fewer");
+        assert!(budget.on_success(at(3100), at(3000)), "one more is tried");
+        assert!(budget.on_unserved(at(3200), 3, true));
+        assert_eq!((budget.capacity(), budget.too_many), (3, Some(4)));
+        assert!(budget.on_overload(at(3300), at(3250), 3, None), "now it serves fewer");
         assert_eq!(budget.capacity(), 1);
 
         let mut budget = OriginBudget::new(64);
         assert!(budget.on_unserved(at(1000), 3, false));
         assert_eq!((budget.capacity(), budget.too_many), (3, None));
+    }
+
+    #[test]
+    fn what_is_served_is_borne_and_a_long_body_lets_it_grow() {
+        let mut budget = OriginBudget::new(64);
+        budget.on_overload(at(0), at(0), 4, None);
+        assert_eq!(budget.capacity(), 2);
+        budget.on_borne(3);
+        assert_eq!(budget.capacity(), 3, "they had waited for their answers");
+        budget.on_borne(1);
+        assert!(!budget.on_served(at(1900)));
+        budget.too_many = None;
+        assert!(budget.on_served(at(2000)));
+        assert_eq!(budget.capacity(), 4);
+        budget.on_borne(100);
+        assert_eq!(budget.capacity(), 64);
     }
 
     #[test]
@@ -666,27 +634,7 @@ mod tests {
         assert_eq!((budget.allowed(at(400)), budget.vain_requests()), (32, 0));
     }
 
-    #[test]
-    fn a_pause_that_is_asked_for_is_kept_and_grows_to_a_few_of_it() {
-        let (config, mut jitter) = (RetryConfig::default(), Jitter::new(1));
-        let mut pause = |failures, secs: u64| {
-            config.pause(failures, Some(Duration::from_secs(secs)), &mut jitter).as_secs_f64()
-        };
-        assert!((pause(1, 3) - 3.0).abs() < 1e-9);
-        assert!((pause(20, 3) - 12.0).abs() < 1e-9);
-        assert!((pause(20, 60) - 60.0).abs() < 1e-9);
-        assert!(pause(20, 0) >= 0.125, "no pause at all is none");
-    }
-
     proptest! {
-        #[test]
-        fn delays_grow_and_stay_within_bounds(seed in any::<u64>(), failures in 1u32..1000) {
-            let config = RetryConfig::default();
-            let delay = config.delay(failures, &mut Jitter::new(seed));
-            prop_assert!(delay >= config.first_delay / 2);
-            prop_assert!(delay <= config.longest_delay);
-        }
-
         #[test]
         fn a_budget_is_never_zero_without_a_request_to_wait(
             ceiling in 0u32..300,

@@ -121,6 +121,10 @@ const MORE_STREAMS: f64 = 1.25;
 /// more just before, after so many round trips: a few may be a wait for an answer, or a slow start.
 const FEWER_FOR: u32 = 20;
 
+/// Fewer streams each of which brings less than this part of what each brought before are not limited by themselves:
+/// all of them are held up.
+const HELD_UP: f64 = 0.25;
+
 /// The least window that a stream is believed to have: a third of the initial window of RFC 6928,
 /// as after a loss.
 const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
@@ -272,7 +276,7 @@ impl LinkEstimator {
         let steady = self.lately.push(telling, elapsed);
         let told = if self.was_full && steady < rate { steady } else { rate };
         self.bandwidth.push(now, told, self.config.memory);
-        self.longer.on_rate(now, rate, !self.brings_less());
+        self.longer.on_rate(now, rate, !self.brings_less(), self.round_trip());
         self.learn(now, sample.since, rate, sample.most_streams.max(1));
         Some(rate)
     }
@@ -334,9 +338,11 @@ impl LinkEstimator {
         // In proportion: fewer streams on the same link would each have carried more.
         let is_in_proportion = |rate: BitRate| {
             self.growth.is_some_and(|last| {
+                let of_each = rate.bps() * f64::from(last.streams);
+                let of_each_before = last.rate.bps() * f64::from(streams);
                 f64::from(streams) * MORE_STREAMS <= f64::from(last.streams)
-                    && rate.bps() * f64::from(last.streams)
-                        <= last.rate.bps() * f64::from(streams) * MORE_STREAMS
+                    && of_each <= of_each_before * MORE_STREAMS
+                    && of_each >= of_each_before * HELD_UP
             })
         };
         let fewer_since = self.fewer_since.unwrap_or(began);
@@ -460,7 +466,7 @@ mod tests {
         let now = steady(&mut link, now, 1, BitRate::from_mbps(6.0), 4);
         assert!(link.brings_less());
         let took = Duration::from_millis(300);
-        let times = (0..8).map(|index| Timestamp::from_millis(now + index * 50));
+        let times = (0..16).map(|index| Timestamp::from_millis(now + index * 50));
         let found = times.filter(|at| link.on_round_trip(*at, took)).count();
         assert_eq!(found, 1);
         let estimate = link.estimate();
@@ -524,6 +530,16 @@ mod tests {
         steady(&mut link, at, 1, BitRate::from_mbps(20.0), 1);
         assert!(link.estimate().bandwidth.mbps() > 300.0, "as was seen lately");
         assert!((alone(&link).mbps() - 20.0).abs() < 2.0, "{:?}", link.estimate());
+    }
+
+    #[test]
+    fn fewer_streams_that_hardly_bring_anything_are_not_limited_by_themselves() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(20));
+        let at = steady(&mut link, 0, 1, BitRate::from_mbps(32.0), 16);
+        let before = link.estimate().stream_window;
+        steady(&mut link, at, 1, BitRate::from_mbps(0.2), 1);
+        assert_eq!(link.estimate().stream_window, before);
     }
 
     #[test]

@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn what_is_mostly_refused_at_any_pace_is_chance() {
         for seed in 0..20 {
-            let mut jitter = crate::limits::Jitter::new(seed);
+            let mut jitter = crate::retries::Jitter::new(seed);
             let answers = |_| if jitter.fraction() < 0.6 { Err(None) } else { Ok(()) };
             let (took, refused, is_chance) = run(60, 0.01, answers);
             assert!(is_chance || took < 30.0, "{seed}: {took}, {refused}");

@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use pelton_algos::limits::RetryConfig;
 use pelton_algos::link::LinkConfig;
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE};
+use pelton_algos::retries::RetryConfig;
 use pelton_core::catalog::{self, FileSpec, Globs, WalkOptions};
 use pelton_core::connection::{
     AddressFamily, Cookies, HttpConfig, Netrc, ProtocolChoice, Proxies, TcpConnector, TlsOptions,

@@ -195,11 +195,12 @@ async fn first_answer(
         Some(asked) => ask_with_rest(context, fetch, asked).await?,
         None => (ask(context, fetch, asked.as_ref()).await?, None),
     };
-    if !begins || is_part(fetch, asked.as_ref(), &response) {
+    let is_whole = begins && response.protocol != Protocol::Http11;
+    if !begins || !is_whole && is_part(fetch, asked.as_ref(), &response) {
         return Ok(First { response, asked, rest });
     }
     *parts = None;
-    if response.status == StatusCode::OK {
+    if is_whole || response.status == StatusCode::OK {
         return Ok(First { response, asked: None, rest: None });
     }
     drop((response, rest));
@@ -218,7 +219,7 @@ async fn ask_with_rest(
         context.over.set(Some(connection));
         is_asked.notify_one();
     };
-    let first = request(context, fetch, Some(asked));
+    let first = GetRequest { is_part_of_http1: true, ..request(context, fetch, Some(asked)) };
     let mut first = pin!(context.http.get_over(&first, &over));
     let mut rest = request(context, fetch, None);
     rest.range = Some((asked.end, None));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap};
-use pelton_algos::limits::{Jitter, RetryConfig};
+use pelton_algos::retries::{Jitter, RetryConfig};
 use pelton_algos::units::Bytes;
 use url::Url;
 

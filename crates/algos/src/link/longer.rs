@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::time::Timestamp;
 use crate::units::BitRate;
 
-/// So many round trips in a row are no chance.
+/// So many round trips in a row are no chance, where they are of more than a moment.
 const TELLING: u32 = 4;
-/// They are all so many times as long as the path was, and by so much longer at least.
+/// They are all so many times as long as the path was, and as the ones that met its queue, and by so much longer at least.
 const LONGER: f64 = 1.5;
 const LONGER_AT_LEAST: Duration = Duration::from_millis(5);
-/// For how long a path has not been full at least: less is a wait for something that was lost.
+/// For how long they are at least: less is a wait for something that was lost.
 const LASTS: Duration = Duration::from_millis(500);
 /// Transfers that bring so many times as much as before recover from a pause.
 const RECOVERS: f64 = 2.0;
@@ -18,8 +18,8 @@ const RECOVERS: f64 = 2.0;
 /// Tells a path that has become longer from a queue that transfers fill.
 ///
 /// Both make round trips longer. Transfers that bring all that the path carries fill its queue; where they bring much less than
-/// they did, their windows have become too small for it. A path that has become slower, and has a deep queue, looks the same for
-/// as long as its old rate is remembered.
+/// they did, their windows have become too small for it. A queue that was there before shows in the round trips of then. A path
+/// that has become much slower, and has a deep queue, looks the same for as long as its old rate is remembered.
 ///
 /// Transports smooth what they tell, which lags behind; in answers there is what a server thinks. The former shows that the
 /// path is longer, and the latter how long it is.
@@ -27,22 +27,26 @@ const RECOVERS: f64 = 2.0;
 pub(super) struct LongerPath {
     /// Since when transfers have brought much less than the path carried.
     slack_since: Option<Timestamp>,
+    /// How long a round trip was at the last two samples before. Transports may have noticed sooner than the last one.
+    full: (Duration, Duration),
     /// The most that they have brought since then.
     best: BitRate,
+    /// Round trips in a row that were longer, the shortest of them, and since when.
     seen: u32,
     least: Duration,
+    long_since: Timestamp,
     /// The shortest answer, and how many there were.
     answer: Duration,
     answers: u32,
 }
 
 impl LongerPath {
-    /// Transfers bring `rate` at `now`, which is what the path carries, or much less.
-    pub(super) fn on_rate(&mut self, now: Timestamp, rate: BitRate, is_full: bool) {
+    /// Transfers bring `rate` at `now`, which is what the path carries, or much less; a round trip takes so long of late.
+    pub(super) fn on_rate(&mut self, now: Timestamp, rate: BitRate, is_full: bool, trip: Duration) {
         if is_full {
-            *self = Self::default();
+            *self = Self { full: (self.full.1, trip), ..Self::default() };
         } else if self.slack_since.is_none() || rate > self.best * RECOVERS {
-            *self = Self { slack_since: Some(now), best: rate, ..Self::default() };
+            *self = Self { slack_since: Some(now), best: rate, full: self.full, ..Self::default() };
         }
     }
 
@@ -68,10 +72,17 @@ impl LongerPath {
         if took > slack {
             return None;
         }
-        let least = if self.seen == 0 { took } else { self.least.min(took) };
+        let known = known.max(self.full.0);
+        if took <= known.mul_f64(LONGER).max(known + LONGER_AT_LEAST) {
+            self.seen = 0;
+            return None;
+        }
+        if self.seen == 0 {
+            (self.least, self.long_since) = (took, now);
+        }
+        let least = self.least.min(took);
         (self.least, self.seen) = (least, self.seen + 1);
-        let is_longer = least > known.mul_f64(LONGER).max(known + LONGER_AT_LEAST);
-        if self.seen < TELLING || slack < LASTS || !is_longer {
+        if self.seen < TELLING || now.saturating_since(self.long_since) < LASTS {
             return None;
         }
         let answer = if self.answers >= TELLING { self.answer } else { Duration::ZERO };
@@ -103,40 +114,60 @@ mod tests {
 
     fn slack() -> LongerPath {
         let mut longer = LongerPath::default();
-        longer.on_rate(at(0), RATE, false);
+        longer.on_rate(at(0), RATE, false, KNOWN);
         longer
     }
 
     #[test]
-    fn round_trips_that_are_all_longer_show_it_where_less_comes() {
-        let longer = [None, None, None, Some(ms(300))];
-        assert_eq!(found(&mut slack(), 500, &[320, 300, 310, 330]), longer);
-        assert_eq!(found(&mut slack(), 500, &[320, 45, 310, 330]), [None; 4], "one was short");
-        assert_eq!(found(&mut slack(), 500, &[55; 4]), [None; 4], "a little");
-        assert_eq!(found(&mut slack(), 100, &[90; 4]), [None; 4], "for a moment");
-        assert_eq!(found(&mut slack(), 500, &[900; 4]), [None; 4], "they began before");
+    fn round_trips_in_a_row_that_are_longer_show_it_where_less_comes() {
+        let longer = [None, None, None, None, None, Some(ms(300))];
+        let trips = [320, 300, 310, 330, 305, 340];
+        assert_eq!(found(&mut slack(), 500, &trips), longer);
+        let with_a_short_one = [320, 310, 45, 300, 310, 330, 305, 340, 350];
+        let found_later = found(&mut slack(), 500, &with_a_short_one);
+        assert_eq!(found_later.iter().position(Option::is_some), Some(8));
+        assert_eq!(found(&mut slack(), 500, &[55; 6]), [None; 6], "a little");
+        assert_eq!(found(&mut slack(), 500, &[320; 5]), [None; 5], "for a moment");
+        assert_eq!(found(&mut slack(), 500, &[1_500; 6]), [None; 6], "they began before");
         let mut full = LongerPath::default();
-        full.on_rate(at(0), RATE, true);
-        assert_eq!(found(&mut full, 500, &[300; 4]), [None; 4], "a queue that is filled");
+        full.on_rate(at(0), RATE, true, KNOWN);
+        assert_eq!(found(&mut full, 500, &[300; 6]), [None; 6], "a queue that is filled");
+    }
+
+    #[test]
+    fn round_trips_that_were_as_long_while_the_path_was_full_meet_its_queue() {
+        let mut longer = LongerPath::default();
+        let queued = |longer: &mut LongerPath, millis, trip| {
+            longer.on_rate(at(millis), RATE, true, ms(trip));
+        };
+        queued(&mut longer, 0, 250);
+        queued(&mut longer, 200, 300);
+        longer.on_rate(at(400), RATE, false, ms(310));
+        assert_eq!(found(&mut longer, 900, &[370; 6]), [None; 6]);
+        assert_eq!(
+            found(&mut longer, 1_500, &[380; 6])[5],
+            Some(ms(380)),
+            "more than half as long"
+        );
     }
 
     #[test]
     fn transfers_that_recover_tell_nothing() {
         let mut longer = slack();
-        longer.on_rate(at(700), RATE * 2.5, false);
-        assert_eq!(found(&mut longer, 800, &[90; 4]), [None; 4]);
+        longer.on_rate(at(1_400), RATE * 2.5, false, KNOWN);
+        assert_eq!(found(&mut longer, 1_400, &[90; 6]), [None; 6]);
         let mut longer = slack();
-        longer.on_rate(at(700), RATE * 1.2, false);
-        assert_eq!(found(&mut longer, 800, &[90; 4])[3], Some(ms(90)));
+        longer.on_rate(at(700), RATE * 1.2, false, KNOWN);
+        assert_eq!(found(&mut longer, 800, &[90; 6])[5], Some(ms(90)));
     }
 
     #[test]
     fn answers_tell_how_long_it_is_where_transports_lag_behind() {
         let mut longer = slack();
         (0..4).for_each(|index| longer.on_answer(at(600 + index * 100), ms(310 + index)));
-        assert_eq!(found(&mut longer, 1_000, &[75, 100, 125, 150])[3], Some(ms(310)));
+        assert_eq!(found(&mut longer, 1_000, &[75, 100, 125, 150, 175, 200])[5], Some(ms(310)));
         let mut longer = slack();
         longer.on_answer(at(600), ms(310));
-        assert_eq!(found(&mut longer, 1_000, &[75; 4])[3], Some(ms(75)), "one may be chance");
+        assert_eq!(found(&mut longer, 1_000, &[75; 6])[5], Some(ms(75)), "one may be chance");
     }
 }

@@ -40,6 +40,8 @@ pub struct GetRequest {
     /// Further headers. They stay with the origin of `home`, which is `url` where it is not given, but
     /// for a few that can be no secret (`Accept`, `User-Agent` and the like).
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The range is asked for over HTTP/1.1 alone, and over HTTP/2 the whole, which can be cut short there.
+    pub is_part_of_http1: bool,
     /// About so many bytes are expected, where anything tells: no other request waits behind a long answer
     /// over HTTP/1.1.
     pub expected: Option<u64>,
@@ -48,7 +50,14 @@ pub struct GetRequest {
 impl GetRequest {
     /// A request for the whole of `url`.
     pub fn new(url: Url) -> Self {
-        Self { url, home: None, range: None, headers: Vec::new(), expected: None }
+        Self {
+            url,
+            home: None,
+            range: None,
+            headers: Vec::new(),
+            is_part_of_http1: false,
+            expected: None,
+        }
     }
 }
 
@@ -146,8 +155,8 @@ impl Http {
             })?;
             let headers = credentials::headers(config, request, &url, &origin)?;
             let bare = without_userinfo(&url);
-            let expected = request.expected;
-            let asked = Asked { method, url: bare, headers: &headers, expected };
+            let GetRequest { is_part_of_http1, expected, .. } = *request;
+            let asked = Asked { method, url: bare, headers: &headers, is_part_of_http1, expected };
             let (choice, scratch) = (config.protocol, self.shared.scratch.clone());
             let mut response =
                 exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await?;

@@ -38,6 +38,8 @@ pub(super) struct Asked<'a> {
     /// Without user name and password.
     pub(super) url: Url,
     pub(super) headers: &'a HeaderMap,
+    /// Over HTTP/2 no range of it is asked for.
+    pub(super) is_part_of_http1: bool,
     pub(super) expected: Option<u64>,
 }
 
@@ -263,7 +265,7 @@ pub(super) fn message(
     method: &Method,
     protocol: Protocol,
 ) -> Result<Request<()>> {
-    let Asked { url, headers, .. } = asked;
+    let Asked { url, headers, is_part_of_http1, .. } = asked;
     let forwarded = set.is_forwarded();
     let target = if protocol == Protocol::Http2 || forwarded {
         url.as_str()
@@ -287,5 +289,8 @@ pub(super) fn message(
         all.insert(PROXY_AUTHORIZATION, authorization.clone());
     }
     all.extend((*headers).clone());
+    if protocol == Protocol::Http2 && *is_part_of_http1 {
+        all.remove(RANGE);
+    }
     Ok(request)
 }

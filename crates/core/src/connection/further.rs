@@ -120,6 +120,9 @@ impl Http {
         else {
             return pending().await;
         };
+        if lease.protocol() != Protocol::Http11 {
+            return pending().await;
+        }
         let mut answer = lease.send(message);
         // It goes out now, and is waited for later.
         if answer.as_mut().now_or_never().is_some() {
@@ -131,8 +134,9 @@ impl Http {
     /// `request`, which is for `url`, as HTTP/1.1 has it.
     fn message(&self, set: &OriginSet, request: &GetRequest, url: &Url) -> Result<Request<()>> {
         let headers = credentials::headers(self.config(), request, url, set.origin())?;
-        let (url, expected) = (url.clone(), request.expected);
-        let asked = Asked { method: &Method::GET, url, headers: &headers, expected };
+        let GetRequest { is_part_of_http1, expected, .. } = *request;
+        let (method, url) = (&Method::GET, url.clone());
+        let asked = Asked { method, url, headers: &headers, is_part_of_http1, expected };
         message(set, &asked, &Method::GET, Protocol::Http11)
     }
 }

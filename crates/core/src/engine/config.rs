@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::ClusterConfig;
-use pelton_algos::limits::RetryConfig;
 use pelton_algos::link::LinkConfig;
 use pelton_algos::memory;
 use pelton_algos::params::DEFAULT_CONNECTIONS;
+use pelton_algos::retries::RetryConfig;
 use pelton_algos::units::{BitRate, Bytes};
 
 use super::rates::connections_within;

@@ -95,6 +95,8 @@ impl Engine {
         if !state.has_answered() && state.multiplexes != multiplexes {
             state.multiplexes = multiplexes;
             self.redecide = true;
+            let of_it = self.streams.values_mut().filter(|it| it.origin == id && !it.has_head);
+            of_it.for_each(|stream| stream.in_parts &= !multiplexes);
         }
     }
 

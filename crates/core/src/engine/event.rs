@@ -320,8 +320,8 @@ pub struct Fetch {
     pub url: Url,
     /// Which bytes; `None` asks for the whole file without a range.
     pub range: Option<ByteRange>,
-    /// What is asked for is better asked for in parts, as [`Parts`](pelton_algos::parts::Parts) says. Of a whole
-    /// file they count as long as they can be joined; else it comes in one piece.
+    /// What is asked for is better asked for in parts, as [`Parts`](pelton_algos::parts::Parts) says, over HTTP/1.1. Of a
+    /// whole file they count as long as they can be joined; else it comes in one piece.
     pub parts: Option<Outset>,
     /// What the response must belong to, where a version is already known.
     pub validator: Option<Validator>,

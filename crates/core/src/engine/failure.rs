@@ -82,9 +82,8 @@ impl Engine {
     /// bring at present has enough of them.
     fn weigh_forbidden(&mut self, now: Timestamp, stream: &Stream, is_403: bool) -> Forbidden {
         let Stream { file, origin, began, .. } = *stream;
-        let serves = |id| self.streams.get(&id).is_some_and(|stream| stream.has_head);
-        let entry = &self.files[file.index()];
-        let (doubts, is_served) = (entry.doubts, entry.ranges.stream_ids().any(serves));
+        let is_served = self.is_served(file);
+        let doubts = self.files[file.index()].doubts;
         let may_ask_again = is_403 && self.config.retry.attempts > 1;
         let state = self.origin(origin);
         if is_served {
@@ -168,9 +167,17 @@ impl Engine {
         self.hold(now + pause, file);
     }
 
-    /// A host that can't be reached, or was asked too soon, says nothing about the file.
+    /// Whether any of it is being brought.
+    fn is_served(&self, file: FileId) -> bool {
+        let serves = |id| self.streams.get(&id).is_some_and(|stream| stream.has_head);
+        self.files[file.index()].ranges.stream_ids().any(serves)
+    }
+
+    /// A host that can't be reached, or was asked too soon, says nothing about the file, nor does one that refuses one
+    /// stream of it beside another that it serves.
     fn is_blameless(&self, stream: &Stream, kind: ErrorKind, refused: Option<Refused>) -> bool {
         refused == Some(Refused::TooSoon)
+            || refused.is_some() && self.is_served(stream.file)
             || stream.is_unreachable(kind) && kind != ErrorKind::Timeout
             || stream.is_turned_away(kind) && self.turns_all_away(stream)
     }

@@ -79,6 +79,9 @@ impl Engine {
         let is_full = self.growth.is_full(now, settle);
         let streams = self.streams.len() as u32;
         self.slump.on_rate(now, self.link.brings_less(), streams, is_full, settle);
+        for state in self.origins.iter_mut().filter(|state| state.served > 0) {
+            self.redecide |= state.budget.on_served(now);
+        }
         if let Some(lanes) = self.lane_use() {
             let before = self.widening();
             if !self.growth.is_trying() {

@@ -16,6 +16,7 @@ impl Engine {
     pub(super) fn on_head(&mut self, now: Timestamp, stream: StreamId, mut head: Head) {
         let rtt = self.link.estimate().rtt;
         let Some(known) = self.streams.get_mut(&stream) else { return };
+        known.in_parts &= head.protocol == Protocol::Http11;
         let asked = *known;
         known.has_head = true;
         known.recent.on_head(now, rtt);
@@ -165,10 +166,15 @@ impl Engine {
             state.forbidding.on_given();
         }
         let multiplexes = protocol == Protocol::Http2;
+        let pipelined = self.pipelined(&self.origins[origin.0 as usize]);
+        let state = self.origin(origin);
         let news = !state.has_answered() || state.multiplexes != multiplexes;
         state.multiplexes = multiplexes;
         state.answered += 1;
         state.budget.on_answer(state.served);
+        if !multiplexes {
+            state.budget.on_borne(state.served.div_ceil(pipelined));
+        }
         self.redecide |= news;
         self.note_success(now, origin, asked.began);
     }

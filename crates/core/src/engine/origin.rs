@@ -8,7 +8,7 @@ use pelton_algos::refused_files::{Circumstances, FirstRequests, Forbidding};
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 
-use crate::connection::{Origin, Scheme};
+use crate::connection::Origin;
 
 /// An origin by its number in [`Engine::origins`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,11 +114,9 @@ impl OriginState {
         }
     }
 
-    /// Whether a file is worth being asked for by its first part: over HTTP/1.1, as far as is known. Over TLS
-    /// most hosts speak HTTP/2, where what is cut short can be reset.
-    pub(super) fn may_give_parts(&self) -> bool {
-        let may_speak_http1 = self.has_answered() || self.origin.scheme == Scheme::Http;
-        may_speak_http1 && self.gives_ranges && self.gives_parts()
+    /// Whether a file is worth being asked for by its first part, where its connection speaks HTTP/1.1.
+    pub(super) const fn may_give_parts(&self) -> bool {
+        self.gives_ranges && self.gives_parts()
     }
 
     /// Whether it has not refused the first parts of several files in a row.

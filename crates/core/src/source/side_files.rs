@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures_util::StreamExt;
-use pelton_algos::limits::Jitter;
+use pelton_algos::retries::Jitter;
 use percent_encoding::percent_decode_str;
 use url::Url;
 

@@ -1,10 +1,12 @@
 //! Long files that are asked for in parts from their first byte on, over HTTP/1.1.
 
+use pelton_core::connection::{HttpConfig, ProtocolChoice, TlsOptions};
 use pelton_core::{Client, Report};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
+use pelton_lab::origin::{Origin, OriginConfig};
 
-use crate::support::{client, one_stream, run};
+use crate::support::{builder, client, one_stream, run};
 
 const SIZE: u64 = 700_000;
 const PATHS: [&str; 4] = ["/0", "/1", "/2", "/3"];
@@ -131,6 +133,25 @@ fn a_long_file_of_a_host_that_gives_ranges_comes_in_parts() {
     let ends = asked.iter().flatten().map(|(_, end)| *end);
     let starts = asked.iter().flatten().map(|(start, _)| *start);
     assert!(asked.iter().all(Option::is_some) && starts.skip(1).eq(ends.take(asked.len() - 1)));
+}
+
+#[test]
+fn over_tls_the_protocol_of_the_connection_tells_whether_a_part_is_asked_for() {
+    let first_range = |protocol| {
+        let config =
+            OriginConfig { files: vec![content("/0")], tls: true, ..OriginConfig::default() };
+        let origin = Origin::start(config).unwrap();
+        let tls = TlsOptions { insecure: true, ..TlsOptions::default() };
+        let http = HttpConfig { protocol, tls, ..HttpConfig::default() };
+        let out = tempfile::tempdir().unwrap();
+        let client = builder().http(http).build().unwrap();
+        let report = run(client.download([origin.url("/0")]).into_dir(out.path()));
+        assert!(report.is_complete() && report.summary.retries == 0, "{:?}", report.files);
+        assert!(std::fs::read(out.path().join("0")).unwrap() == content("/0").bytes(0..SIZE));
+        origin.log()[0].range.clone()
+    };
+    assert_eq!(first_range(ProtocolChoice::Http1).as_deref(), Some("bytes=0-262143"));
+    assert_eq!(first_range(ProtocolChoice::Auto), None);
 }
 
 #[test]

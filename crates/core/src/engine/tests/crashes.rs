@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pelton_algos::limits::RetryConfig;
+use pelton_algos::retries::RetryConfig;
 use proptest::prelude::*;
 
 use super::super::*;

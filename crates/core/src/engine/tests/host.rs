@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
-use pelton_algos::limits::Jitter;
 use pelton_algos::ranges::ByteRange;
+use pelton_algos::retries::Jitter;
 
 use super::super::*;
 use crate::connection::Protocol;

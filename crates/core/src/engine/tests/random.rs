@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use pelton_algos::limits::RetryConfig;
 use pelton_algos::policy::{Eht, EhtConfig, Hat, LowE};
+use pelton_algos::retries::RetryConfig;
 use proptest::prelude::*;
 
 use super::super::*;

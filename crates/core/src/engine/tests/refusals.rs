@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pelton_algos::limits::RetryConfig;
+use pelton_algos::retries::RetryConfig;
 
 use super::super::*;
 use super::complete::{adaptive, fixed, policies};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pelton_algos::limits::RetryConfig;
 use pelton_algos::ranges::StreamId;
+use pelton_algos::retries::RetryConfig;
 
 use super::super::*;
 use super::complete::{fixed, policies};

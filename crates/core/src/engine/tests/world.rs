@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use pelton_algos::limits::Jitter;
 use pelton_algos::policy::Policy;
 use pelton_algos::ranges::{ByteRange, StreamId};
+use pelton_algos::retries::Jitter;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Joules;
 use url::Url;
@@ -603,7 +603,8 @@ impl World {
         if host.forbidden.contains(path) {
             return Verdict::Failed(ErrorKind::Auth, None);
         }
-        let is_range = live.fetch.range.is_some() || live.fetch.parts.is_some();
+        let asks_part = live.fetch.parts.is_some() && host.protocol == Protocol::Http11;
+        let is_range = live.fetch.range.is_some() || asks_part;
         if host.resets_ranges && is_range {
             return Verdict::Failed(ErrorKind::Reset, None);
         }
@@ -660,7 +661,7 @@ impl World {
         let head = Box::new(Head {
             total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
             ranges: host.ranges,
-            partial: live.fetch.range.is_some() || host.gives_parts() && live.fetch.parts.is_some(),
+            partial: live.fetch.range.is_some() || host.gives_parts() && asks_part,
             validator: remote.validator(),
             digest: None,
             modified: Some(remote.modified()),

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
-use pelton_algos::limits::RetryConfig;
 use pelton_algos::policy::{Eht, Fixed, FixedConfig, Hat, LowE};
+use pelton_algos::retries::RetryConfig;
 use pelton_algos::units::Bytes;
 use pelton_core::catalog::WalkOptions;
 use pelton_core::engine::EngineConfig;
