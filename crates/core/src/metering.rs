@@ -83,8 +83,8 @@ impl Metering {
         self.note(read);
         let first_at = self.first_at;
         let at = self.last.map(|last| last.at);
-        let is_late = at.is_some_and(|at| now.saturating_since(at) > late);
-        if self.lost.is_none() && !is_late {
+        // One reading that fails at the end is no worse than one that fails before.
+        if at.is_some_and(|at| now.saturating_since(at) <= late) {
             // A run that was over before the meter told anything new has no joules, either.
             self.last =
                 self.last.filter(|last| first_at.is_none_or(|at| last.at > at || at >= now));
@@ -254,6 +254,39 @@ mod tests {
         let wrong = wrong.unwrap();
         assert!(wrong.contains("1.0 s of 5.0 s were measured"), "{wrong}");
         assert_eq!(energy, None);
+    }
+
+    #[test]
+    fn one_reading_that_fails_at_the_end_costs_no_joules() {
+        struct Fails(u32);
+        impl PowerMeter for Fails {
+            fn source(&self) -> Source {
+                replay(&[(0, 0.0)]).source()
+            }
+            fn scope(&self) -> Scope {
+                replay(&[(0, 0.0)]).scope()
+            }
+            fn read(&mut self, at: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {
+                self.0 += 1;
+                let total = Joules::new(f64::from(self.0) * 5.0);
+                let reading = Reading { at, total, parts: None };
+                let reason = "no value".to_owned();
+                let failed = MeterError::Unreadable { meter: "it".to_owned(), reason };
+                if self.0 < 4 { Ok(reading) } else { Err(failed) }
+            }
+        }
+        let told = |seconds: &[f64]| {
+            let choice =
+                Choice { meter: Box::new(Fails(0)), reason: "a test".to_owned(), stand_in: None };
+            let mut metering = Metering::new(choice);
+            let (last, before) = seconds.split_last().unwrap();
+            let at = |second: &f64| Timestamp::new(Duration::from_secs_f64(*second));
+            before.iter().for_each(|second| metering.read(at(second), &Traffic::default()));
+            let wrong = metering.finish(at(last), &Traffic::default());
+            (wrong.is_none(), metering.last().map(|last| last.total.get()))
+        };
+        assert_eq!(told(&[0.0, 0.25, 0.5, 0.6]), (true, Some(15.0)));
+        assert_eq!(told(&[0.0, 0.25, 0.5, 3.0]), (false, None), "it had ended");
     }
 
     #[test]
