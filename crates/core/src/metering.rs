@@ -281,7 +281,9 @@ mod tests {
             let mut metering = Metering::new(choice);
             let (last, before) = seconds.split_last().unwrap();
             let at = |second: &f64| Timestamp::new(Duration::from_secs_f64(*second));
-            before.iter().for_each(|second| metering.read(at(second), &Traffic::default()));
+            for second in before {
+                metering.read(at(second), &Traffic::default());
+            }
             let wrong = metering.finish(at(last), &Traffic::default());
             (wrong.is_none(), metering.last().map(|last| last.total.get()))
         };
