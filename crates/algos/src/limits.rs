@@ -294,8 +294,12 @@ impl OriginBudget {
     }
 
     /// So many connections are being served: no fewer are allowed, be it that they waited for their answers at the last cut.
-    pub fn on_borne(&mut self, connections: u32) {
-        self.allowed = self.allowed.max(connections.min(self.ceiling));
+    /// Returns whether that is news.
+    pub fn on_borne(&mut self, connections: u32) -> bool {
+        let borne = connections.min(self.ceiling);
+        let is_news = borne > self.allowed;
+        self.allowed = self.allowed.max(borne);
+        is_news
     }
 
     /// A request was answered, whatever becomes of its body; it is one of so many that are being `served`.

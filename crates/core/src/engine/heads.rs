@@ -172,10 +172,9 @@ impl Engine {
         state.multiplexes = multiplexes;
         state.answered += 1;
         state.budget.on_answer(state.served);
-        if !multiplexes {
-            state.budget.on_borne(state.served.div_ceil(pipelined));
-        }
-        self.redecide |= news;
+        let borne = if multiplexes { 0 } else { state.served.div_ceil(pipelined) };
+        let is_borne = state.budget.on_borne(borne);
+        self.redecide |= news || is_borne;
         self.note_success(now, origin, asked.began);
     }
 
