@@ -19,6 +19,8 @@ pub(crate) struct Metering {
     first_at: Option<Timestamp>,
     /// Why there was none the last time.
     lost: Option<String>,
+    /// It was one that can't be true.
+    is_untrue: bool,
     shares: Shares,
 }
 
@@ -32,6 +34,7 @@ impl Metering {
             last: None,
             first_at: None,
             lost: None,
+            is_untrue: false,
             shares: Shares::default(),
         }
     }
@@ -84,7 +87,7 @@ impl Metering {
         let first_at = self.first_at;
         let at = self.last.map(|last| last.at);
         // One reading that fails at the end is no worse than one that fails before.
-        if at.is_some_and(|at| now.saturating_since(at) <= late) {
+        if !self.is_untrue && at.is_some_and(|at| now.saturating_since(at) <= late) {
             // A run that was over before the meter told anything new has no joules, either.
             self.last =
                 self.last.filter(|last| first_at.is_none_or(|at| last.at > at || at >= now));
@@ -98,8 +101,9 @@ impl Metering {
     }
 
     fn note(&mut self, read: Result<Reading, MeterError>) {
+        self.is_untrue = read.as_ref().is_ok_and(|reading| !self.may_follow(*reading));
         match read {
-            Ok(reading) if !self.may_follow(reading) => {
+            Ok(reading) if self.is_untrue => {
                 self.lost =
                     Some(format!("a reading of {} joules can't be true", reading.total.get()));
             }

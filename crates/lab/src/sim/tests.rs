@@ -39,7 +39,8 @@ fn one_stream_needs_handshakes_slow_start_and_the_rate() {
     // Slow start from ten segments to a window of 432 takes between five and nine round trips
     // more, for `HyStart` leaves it early.
     assert!((2.3..2.9).contains(&ending.seconds), "{}", ending.seconds);
-    assert_eq!((ending.connections, ending.requests), (1, 1));
+    assert_eq!(ending.connections, 1);
+    assert!((2..10).contains(&ending.requests), "{} parts", ending.requests);
     assert_eq!(ending.bytes, Bytes(10_000_000));
 }
 
