@@ -173,11 +173,14 @@ impl Engine {
         self.files[file.index()].ranges.stream_ids().any(serves)
     }
 
-    /// A host that can't be reached, or was asked too soon, says nothing about the file, nor does one that refuses one
-    /// stream of it beside another that it serves.
+    /// A host that can't be reached, or was asked too soon, says nothing about the file, nor does one that gives ranges of
+    /// it and refuses one beside another that it serves.
     fn is_blameless(&self, stream: &Stream, kind: ErrorKind, refused: Option<Refused>) -> bool {
+        let gives_others = self.files[stream.file.index()].gave_range
+            && refused.is_some_and(|refused| refused != Refused::ForItself)
+            && self.is_served(stream.file);
         refused == Some(Refused::TooSoon)
-            || refused.is_some() && self.is_served(stream.file)
+            || gives_others
             || stream.is_unreachable(kind) && kind != ErrorKind::Timeout
             || stream.is_turned_away(kind) && self.turns_all_away(stream)
     }
