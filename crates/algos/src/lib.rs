@@ -51,6 +51,7 @@ pub mod ranges;
 pub mod rate;
 pub mod refusals;
 pub mod refused_files;
+mod regrowth;
 mod request_rate;
 pub mod rests;
 pub mod retries;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::refusals::{Cut, Refusals, Told};
+use crate::regrowth::Regrowth;
 use crate::request_rate::{RequestRate, Verdict};
 use crate::time::Timestamp;
 
@@ -17,6 +18,8 @@ pub struct OriginBudget {
     changed: Timestamp,
     /// When overload was seen last, and whether there was an answer since.
     overloaded_at: Option<Timestamp>,
+    /// When the request was made that told of it.
+    overloaded_from: Timestamp,
     /// It has left a connection without an answer that was one more than these.
     unserved_beyond: Option<u32>,
     has_answered: bool,
@@ -31,6 +34,7 @@ pub struct OriginBudget {
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
+    regrowth: Regrowth,
 }
 
 /// A request that was refused (429, 503), or whose connection was closed instead of an answer.
@@ -56,13 +60,6 @@ pub struct Refusal {
 /// within this time belongs to the same event.
 const SAME_EVENT: Duration = Duration::from_secs(1);
 
-/// One more connection is tried after each such time without overload.
-const GROWTH_INTERVAL: Duration = Duration::from_secs(2);
-
-/// The number that was too many is tried again after such a time: what held it may have been another
-/// client.
-const FORGIVEN_AFTER: Duration = Duration::from_secs(60);
-
 impl OriginBudget {
     /// A budget of `ceiling` connections that has seen no overload.
     pub fn new(ceiling: u32) -> Self {
@@ -73,6 +70,7 @@ impl OriginBudget {
             too_many: None,
             changed: Timestamp::START,
             overloaded_at: None,
+            overloaded_from: Timestamp::START,
             unserved_beyond: None,
             has_answered: true,
             breaks: 0,
@@ -83,6 +81,7 @@ impl OriginBudget {
             vain_requests: 0,
             vain_since: None,
             blocked_until: None,
+            regrowth: Regrowth::default(),
         }
     }
 
@@ -142,7 +141,7 @@ impl OriginBudget {
         if is_known {
             return false;
         }
-        self.overloaded_at = Some(now);
+        (self.overloaded_at, self.overloaded_from) = (Some(now), began);
         // What was refused alone was not one too many, nor is one where none is answered.
         let is_serving = std::mem::take(&mut self.has_answered) || served > 0;
         let tells_number = is_serving && in_use > 1 && self.allowed > 1;
@@ -204,6 +203,7 @@ impl OriginBudget {
     /// [`on_overload`](Self::on_overload).
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
         self.breaks += 1;
+        self.regrowth.on_break();
         if self.breaks < in_use {
             return false;
         }
@@ -222,6 +222,11 @@ impl OriginBudget {
         let Refusal { began, in_use, served, asked_for, is_of_rate, is_closed, may_be_file } =
             refusal;
         let waiting = in_use.saturating_sub(served + 1);
+        if is_closed {
+            self.regrowth.on_closed(served);
+        } else {
+            self.regrowth.on_refused();
+        }
         // Where some are refused by chance those that are being served are answer enough.
         let has_answered = self.has_answered || served > 0 && self.refuses_by_chance();
         let told = self.refusals.on_refusal(in_use, waiting, has_answered);
@@ -302,8 +307,12 @@ impl OriginBudget {
         is_news
     }
 
-    /// A request was answered, whatever becomes of its body; it is one of so many that are being `served`.
-    pub fn on_answer(&mut self, served: u32) {
+    /// A request that `began` then was answered, whatever becomes of its body; it is one of so many that are being
+    /// `served`.
+    pub fn on_answer(&mut self, began: Timestamp, served: u32) {
+        if began >= self.changed && self.too_many.is_none_or(|too_many| served >= too_many) {
+            self.regrowth.on_more();
+        }
         self.rate.on_answer();
         self.refusals.on_served(served);
     }
@@ -335,12 +344,19 @@ impl OriginBudget {
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
     /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, and has done so
     /// before, the number is a guess, and soon there may be more. Who refuses some by chance closes their connections, too.
-    pub fn on_unserved(&mut self, now: Timestamp, served: u32, has_answered: bool) -> bool {
+    pub fn on_unserved(
+        &mut self,
+        now: Timestamp,
+        served: u32,
+        serves: u32,
+        has_answered: bool,
+    ) -> bool {
         if self.refuses_by_chance() {
             return false;
         }
         let is_cut = self.cut_to(now, served);
         if is_cut {
+            self.regrowth.on_closed(serves);
             self.before_crowd = None;
             self.overloaded_at = Some(now);
             let before = self.unserved_beyond.replace(served);
@@ -377,6 +393,10 @@ impl OriginBudget {
         if self.overloaded_at.is_none_or(|at| began >= at) {
             self.has_answered = true;
             self.end_vain();
+        } else if self.vain_requests > 0 && began >= self.overloaded_from {
+            // It was not in vain: of those that were made together it refused some.
+            self.has_answered = true;
+            self.end_vain();
         }
         self.on_served(now)
     }
@@ -384,11 +404,12 @@ impl OriginBudget {
     /// What it serves goes on. Grows a cut budget by one when it is time, and returns whether it did.
     pub fn on_served(&mut self, now: Timestamp) -> bool {
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
-        let interval = if is_risk { FORGIVEN_AFTER } else { GROWTH_INTERVAL };
+        let (interval, more) = self.regrowth.next(self.allowed, is_risk);
         let grows = self.allowed < self.ceiling && now.saturating_since(self.changed) >= interval;
         if grows {
-            self.allowed += 1;
+            self.allowed = self.allowed.saturating_add(more).min(self.ceiling);
             self.changed = now;
+            self.regrowth.on_growth();
             if is_risk {
                 self.too_many = Some(self.allowed + 1);
             }
@@ -581,18 +602,18 @@ mod tests {
     #[test]
     fn as_many_connections_as_are_served_are_left() {
         let mut budget = OriginBudget::new(64);
-        assert!(budget.on_unserved(at(1000), 3, true));
+        assert!(budget.on_unserved(at(1000), 3, 0, true));
         assert!(!budget.on_overload(at(1100), at(900), 13, None), "what has waited beside them");
         assert_eq!((budget.capacity(), budget.too_many), (3, None), "once may be chance");
-        assert!(!budget.on_unserved(at(1200), 3, true));
+        assert!(!budget.on_unserved(at(1200), 3, 0, true));
         assert!(budget.on_success(at(3100), at(3000)), "one more is tried");
-        assert!(budget.on_unserved(at(3200), 3, true));
+        assert!(budget.on_unserved(at(3200), 3, 0, true));
         assert_eq!((budget.capacity(), budget.too_many), (3, Some(4)));
         assert!(budget.on_overload(at(3300), at(3250), 3, None), "now it serves fewer");
         assert_eq!(budget.capacity(), 1);
 
         let mut budget = OriginBudget::new(64);
-        assert!(budget.on_unserved(at(1000), 3, false));
+        assert!(budget.on_unserved(at(1000), 3, 0, false));
         assert_eq!((budget.capacity(), budget.too_many), (3, None));
     }
 
@@ -636,6 +657,34 @@ mod tests {
         assert_eq!(budget.allowed(at(301)), 8);
         budget.on_success(at(400), at(400));
         assert_eq!((budget.allowed(at(400)), budget.vain_requests()), (32, 0));
+    }
+
+    #[test]
+    fn who_serves_the_others_is_soon_asked_for_more_again() {
+        let mut budget = OriginBudget::new(16);
+        let refused_beside = |budget: &mut OriginBudget, millis, served| {
+            let refusal = Refusal { served, is_closed: true, ..refused(at(millis), served + 1) };
+            let is_cut = budget.on_unserved(at(millis), served, served, true);
+            budget.on_refusal(at(millis), refusal);
+            is_cut
+        };
+        let grows_after = |budget: &mut OriginBudget, millis: u64| {
+            (millis..millis + 70_000).step_by(10).find(|now| budget.on_served(at(*now))).unwrap()
+                - millis
+        };
+        let mut waits = Vec::new();
+        let mut now = 1_000;
+        for _ in 0..4 {
+            assert!(refused_beside(&mut budget, now, 4));
+            let waited = grows_after(&mut budget, now);
+            waits.push(waited);
+            now += waited;
+        }
+        assert_eq!(waits, [250, 500, 1_000, 2_000]);
+        // What was served breaks with it.
+        assert!(refused_beside(&mut budget, now, 4));
+        budget.on_break(at(now), at(0), 4);
+        assert!(grows_after(&mut budget, now) >= 2_000);
     }
 
     proptest! {

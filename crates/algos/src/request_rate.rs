@@ -60,6 +60,8 @@ pub(crate) struct RequestRate {
     /// answers, of which so many came in a row.
     since: Option<Timestamp>,
     refused_alone: u32,
+    /// There was an answer between them.
+    alternates: bool,
     answered: u32,
     in_a_row: u32,
     pace: Option<Pace>,
@@ -110,9 +112,9 @@ impl RequestRate {
         alone: bool,
         asked_for: Option<Duration>,
     ) -> Verdict {
-        self.in_a_row = 0;
+        let follows_answer = std::mem::take(&mut self.in_a_row) > 0;
         let begins = self.pace.is_none();
-        if begins && !(alone && self.begins(now)) {
+        if begins && !(alone && self.begins(now, follows_answer)) {
             return Verdict::Unknown;
         }
         let Some(pace) = &mut self.pace else { return Verdict::Unknown };
@@ -133,11 +135,14 @@ impl RequestRate {
         Verdict::Pace { begins, until }
     }
 
-    /// Whether a further refusal of a lone request tells that there is a limit: then there is a pace.
-    fn begins(&mut self, now: Timestamp) -> bool {
+    /// Whether a further refusal of a lone request tells that there is a limit: then there is a pace. There have to be
+    /// answers between refusals: who is away for a while refuses all.
+    fn begins(&mut self, now: Timestamp, follows_answer: bool) -> bool {
         self.refused_alone += 1;
+        self.alternates |= follows_answer && self.since.is_some();
         self.since.get_or_insert(now);
-        if self.refused_alone < TELLING_REFUSALS || self.answered < TELLING_ANSWERS {
+        let is_told = self.refused_alone >= TELLING_REFUSALS && self.answered >= TELLING_ANSWERS;
+        if !is_told || !self.alternates {
             return false;
         }
         let answered = mean_interval(self.since, now, self.answered);

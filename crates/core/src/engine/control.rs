@@ -46,7 +46,7 @@ impl Engine {
     pub(super) fn on_unserved(&mut self, now: Timestamp, origin: &Origin, served: u32) {
         let id = self.origin_id(origin);
         let state = self.origin(id);
-        if !state.budget.on_unserved(now, served, state.has_answered()) {
+        if !state.budget.on_unserved(now, served, state.served, state.has_answered()) {
             return;
         }
         state.opened = state.opened.min(served);
