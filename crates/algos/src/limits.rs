@@ -342,13 +342,13 @@ impl OriginBudget {
     }
 
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
-    /// together with that fails together. Returns whether the budget was cut. Unless it `has_answered` any, and has done so
+    /// together with that fails together; so many bodies are `under_way`. Returns whether the budget was cut. Unless it `has_answered` any, and has done so
     /// before, the number is a guess, and soon there may be more. Who refuses some by chance closes their connections, too.
     pub fn on_unserved(
         &mut self,
         now: Timestamp,
         served: u32,
-        serves: u32,
+        under_way: u32,
         has_answered: bool,
     ) -> bool {
         if self.refuses_by_chance() {
@@ -356,7 +356,7 @@ impl OriginBudget {
         }
         let is_cut = self.cut_to(now, served);
         if is_cut {
-            self.regrowth.on_closed(serves);
+            self.regrowth.on_closed(under_way);
             self.before_crowd = None;
             self.overloaded_at = Some(now);
             let before = self.unserved_beyond.replace(served);
