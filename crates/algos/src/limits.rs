@@ -203,7 +203,7 @@ impl OriginBudget {
     /// [`on_overload`](Self::on_overload).
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
         self.breaks += 1;
-        self.regrowth.on_break();
+        self.regrowth.on_loss();
         if self.breaks < in_use {
             return false;
         }
@@ -225,7 +225,7 @@ impl OriginBudget {
         if is_closed {
             self.regrowth.on_closed(served);
         } else {
-            self.regrowth.on_refused();
+            self.regrowth.on_loss();
         }
         // Where some are refused by chance those that are being served are answer enough.
         let has_answered = self.has_answered || served > 0 && self.refuses_by_chance();
@@ -342,8 +342,8 @@ impl OriginBudget {
     }
 
     /// The origin serves so many connections at a time, and has left a further one without an answer. What waited
-    /// together with that fails together; so many bodies are `under_way`. Returns whether the budget was cut. Unless it `has_answered` any, and has done so
-    /// before, the number is a guess, and soon there may be more. Who refuses some by chance closes their connections, too.
+    /// together with that fails together; so many bodies are `under_way`. Returns whether the budget was cut. Unless it
+    /// `has_answered` any, and has done so before, the number is a guess, and soon there may be more. Who refuses some by chance closes their connections, too.
     pub fn on_unserved(
         &mut self,
         now: Timestamp,
@@ -390,18 +390,16 @@ impl OriginBudget {
     pub fn on_success(&mut self, now: Timestamp, began: Timestamp) -> bool {
         self.breaks = 0;
         self.refusals.on_answer();
-        if self.overloaded_at.is_none_or(|at| began >= at) {
-            self.has_answered = true;
-            self.end_vain();
-        } else if self.vain_requests > 0 && began >= self.overloaded_from {
-            // It was not in vain: of those that were made together it refused some.
+        // Of those that were made together it refuses some: that was not in vain.
+        let is_together = self.vain_requests > 0 && began >= self.overloaded_from;
+        if is_together || self.overloaded_at.is_none_or(|at| began >= at) {
             self.has_answered = true;
             self.end_vain();
         }
         self.on_served(now)
     }
 
-    /// What it serves goes on. Grows a cut budget by one when it is time, and returns whether it did.
+    /// What it serves goes on. Grows a cut budget when it is time, and returns whether it did.
     pub fn on_served(&mut self, now: Timestamp) -> bool {
         let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
         let (interval, more) = self.regrowth.next(self.allowed, is_risk);

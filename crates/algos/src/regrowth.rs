@@ -33,11 +33,6 @@ impl Regrowth {
         };
     }
 
-    /// It says that it is overloaded: it is asked for more as slowly as can be.
-    pub(crate) fn on_refused(&mut self) {
-        self.tries = None;
-    }
-
     /// More are allowed.
     pub(crate) fn on_growth(&mut self) {
         self.has_grown = true;
@@ -48,8 +43,8 @@ impl Regrowth {
         self.tries = self.tries.map(|_| 0);
     }
 
-    /// What was being served broke.
-    pub(crate) fn on_break(&mut self) {
+    /// What was being served broke, or it says that it is overloaded: one too many costs more than itself.
+    pub(crate) fn on_loss(&mut self) {
         self.tries = None;
     }
 
