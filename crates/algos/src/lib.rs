@@ -31,6 +31,7 @@
 //! | [`growth`] | how far lanes grow beyond the formulas |
 //! | [`credit`] | how far ahead a server may send over HTTP/2 |
 
+mod absence;
 pub mod answers;
 pub mod cluster;
 pub mod connections;

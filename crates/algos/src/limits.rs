@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::absence::Absence;
 use crate::refusals::{Cut, Refusals, Told};
 use crate::regrowth::Regrowth;
 use crate::request_rate::{RequestRate, Verdict};
@@ -35,6 +36,7 @@ pub struct OriginBudget {
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
     regrowth: Regrowth,
+    absence: Absence,
 }
 
 /// A request that was refused (429, 503), or whose connection was closed instead of an answer.
@@ -82,6 +84,7 @@ impl OriginBudget {
             vain_since: None,
             blocked_until: None,
             regrowth: Regrowth::default(),
+            absence: Absence::default(),
         }
     }
 
@@ -222,6 +225,7 @@ impl OriginBudget {
         let Refusal { began, in_use, served, asked_for, is_of_rate, is_closed, may_be_file } =
             refusal;
         let waiting = in_use.saturating_sub(served + 1);
+        self.absence.on_refusal(in_use);
         if is_closed {
             self.regrowth.on_closed(served);
         } else {
@@ -315,6 +319,7 @@ impl OriginBudget {
         }
         self.rate.on_answer();
         self.refusals.on_served(served);
+        self.absence.on_served(served);
     }
 
     /// Whether it limits how many requests it answers in a time.
@@ -396,7 +401,18 @@ impl OriginBudget {
             self.has_answered = true;
             self.end_vain();
         }
-        self.on_served(now)
+        let is_back = self.absence.on_answer(now).is_some_and(|borne| self.on_back(now, borne));
+        self.on_served(now) || is_back
+    }
+
+    /// It was away for a while, whatever it was asked for, and bore so many before.
+    fn on_back(&mut self, now: Timestamp, borne: u32) -> bool {
+        let is_news = self.on_borne(borne);
+        if is_news {
+            self.too_many = self.too_many.filter(|too_many| *too_many > self.allowed);
+            self.changed = now;
+        }
+        is_news
     }
 
     /// What it serves goes on. Grows a cut budget when it is time, and returns whether it did.

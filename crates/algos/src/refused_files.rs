@@ -28,6 +28,12 @@ const OTHERS_ANSWERED: u64 = 8;
 const HAPPENS: f64 = 0.01;
 const LEAST_AGAIN: u32 = 3;
 
+/// So many first requests tell what part of them is refused. More than such a part is no chance, and what is as rare as
+/// that hardly happens by chance to any file of a list.
+const FIRST_REQUESTS: u32 = 16;
+const MOST_PART: f64 = 0.5;
+const HARDLY_EVER: f64 = 0.0001;
+
 /// In what circumstances a request was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Circumstances {
@@ -117,8 +123,12 @@ impl FirstRequests {
     }
 
     /// Whether a file that was refused `in_a_row`, while so many requests for others were answered, is refused for
-    /// itself, whatever is asked for beside it.
-    pub fn is_for_itself(&mut self, in_a_row: u32, others_answered: u64) -> bool {
+    /// itself, whatever is asked for beside it. A server that says it has a fault (500, 502, 504) and answers others
+    /// rarely means those.
+    pub fn is_for_itself(&mut self, in_a_row: u32, others_answered: u64, is_fault: bool) -> bool {
+        if is_fault && others_answered > 0 && in_a_row >= LEAST_AGAIN {
+            return true;
+        }
         let is_beside_others = others_answered >= OTHERS_ANSWERED;
         let is_again = is_beside_others && in_a_row > 1;
         self.refused_again = self.refused_again.saturating_add(is_again.into());
@@ -129,6 +139,15 @@ impl FirstRequests {
     /// reason nor how soon they come.
     pub fn are_of_files(self) -> bool {
         self.is_no_chance(self.refused_again)
+    }
+
+    /// No more requests for a file than so many are refused one after the other where files are not the reason.
+    pub fn most_by_chance(self) -> u32 {
+        let first = self.answered.saturating_add(self.refused);
+        let part = f64::from(self.refused) / f64::from(first.max(1));
+        let is_chance =
+            first >= FIRST_REQUESTS && part > 0.0 && part <= MOST_PART && !self.are_of_files();
+        if is_chance { (HARDLY_EVER.ln() / part.ln()) as u32 } else { 0 }
     }
 
     /// Whether so many in a row would hardly be refused without regard to their files.
@@ -309,16 +328,36 @@ mod tests {
         for file in 0..20 {
             if file < 2 { first.on_refusal(0, BESIDE) } else { first.on_answer(0, 0, BESIDE) }
         }
-        assert!(!first.is_for_itself(2, 20), "twice may be bad luck");
-        assert!(!first.is_for_itself(3, 7), "hardly any other was answered");
-        assert!(first.is_for_itself(3, 8));
+        assert!(!first.is_for_itself(2, 20, false), "twice may be bad luck");
+        assert!(!first.is_for_itself(3, 7, false), "hardly any other was answered");
+        assert!(first.is_for_itself(3, 8, false));
         assert!(!FirstRequests { refused_again: 0, ..first }.are_of_files());
         first.on_answer(1, 1, BESIDE);
-        assert!(!first.is_for_itself(2, 20), "one was answered that had been refused");
+        assert!(!first.is_for_itself(2, 20, false), "one was answered that had been refused");
         for again in 1..3 {
-            assert_eq!(first.is_for_itself(2, 20), again == 2, "{again}");
+            assert_eq!(first.is_for_itself(2, 20, false), again == 2, "{again}");
         }
-        assert!(first.is_for_itself(1, 0), "so it is with all of them");
+        assert!(first.is_for_itself(1, 0, false), "so it is with all of them");
+    }
+
+    #[test]
+    fn a_fault_beside_answers_is_soon_one_of_its_file() {
+        let mut first = FirstRequests::default();
+        assert!(!first.is_for_itself(2, 1, true));
+        assert!(!first.is_for_itself(9, 0, true), "nothing else was answered");
+        assert!(first.is_for_itself(3, 1, true));
+    }
+
+    #[test]
+    fn how_often_chance_refuses_one_file_follows_from_the_first_requests() {
+        let often =
+            |answered, refused| FirstRequests { answered, refused, ..FirstRequests::default() };
+        assert_eq!(often(5, 5).most_by_chance(), 0, "too few to tell");
+        assert_eq!(often(90, 10).most_by_chance(), 4);
+        assert_eq!(often(60, 40).most_by_chance(), 10);
+        assert_eq!(often(10, 90).most_by_chance(), 0, "that is no chance");
+        let always = FirstRequests { refused_again: 99, ..often(60, 40) };
+        assert_eq!(always.most_by_chance(), 0, "the same ones are refused again");
     }
 
     #[test]
@@ -328,7 +367,7 @@ mod tests {
             if file % 2 == 0 { first.on_refusal(0, BESIDE) } else { first.on_answer(0, 0, BESIDE) }
         }
         let half = FirstRequests { refused_again: 0, ..first };
-        let told = |in_a_row| half.clone().is_for_itself(in_a_row, 20);
+        let told = |in_a_row| half.clone().is_for_itself(in_a_row, 20, false);
         assert_eq!([3, 6, 7].map(told), [false, false, true]);
     }
 

@@ -97,7 +97,13 @@ impl ErrorKind {
 
     /// Whether it says that the origin has more load than it takes.
     pub const fn is_overload(self) -> bool {
-        matches!(self, Self::Connect | Self::Timeout | Self::Reset | Self::Overloaded)
+        matches!(self, Self::Connect | Self::Timeout | Self::Reset) || self.is_refusal()
+    }
+
+    /// Whether it is a status that says that the server, or what is behind it, does not serve this at present: it may be
+    /// asked for too much, be away, or have a fault that concerns one file.
+    pub(crate) const fn is_refusal(self) -> bool {
+        matches!(self, Self::Overloaded | Self::ServerError)
     }
 
     /// Whether a server has answered, and otherwise than it was asked to.

@@ -90,7 +90,7 @@ pub(super) async fn exchange(
                 let asks_to_wait = head.headers().contains_key(RETRY_AFTER);
                 let is_served = !ErrorKind::of_status(head.status(), asks_to_wait).is_overload();
                 set.note_answer(&lease, took, is_served);
-                lease.note_refusal(matches!(head.status().as_u16(), 403 | 429 | 503));
+                lease.note_refusal(matches!(head.status().as_u16(), 403 | 429 | 500..=599));
                 let facts = Facts::of(head.status(), head.headers());
                 if may_follow && lease.protocol() == Protocol::Http11 && !lease.is_behind {
                     set.note_first(&facts);

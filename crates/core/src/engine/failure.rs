@@ -24,6 +24,13 @@ pub(super) const fn patiently(attempts: u32) -> u32 {
 const FILE_PATIENCE: u32 = 2;
 const MOST_FOR_ITSELF: u32 = 6;
 
+/// A fault that is its own (500, 502, 504) after shorter ones.
+const MOST_FOR_FAULT: u32 = 4;
+
+/// What is behind a server that says so to all may be back after such a time, and sooner where nothing of it was there.
+const RESTART: Duration = Duration::from_secs(60);
+const NEVER_THERE: Duration = Duration::from_secs(10);
+
 /// What comes once more if need be: a few first parts, or what came within this time.
 pub(super) const LITTLE: Bytes = Bytes::kib(1024);
 const SHORT: Duration = Duration::from_secs(2);
@@ -125,11 +132,11 @@ impl Engine {
         let state = &self.origins[origin.0 as usize];
         let refused = match failure.kind {
             _ if retry.attempts == 1 => None,
-            ErrorKind::Overloaded => Some(self.refused(origin, file)),
+            kind if kind.is_refusal() => Some(self.refused(origin, file, kind)),
             kind if stream.is_turned_away(kind) && state.has_answered() => Some(Refused::Closed),
             _ => None,
         };
-        if !self.is_blameless(stream, failure.kind, refused) {
+        if !self.is_blameless(now, stream, failure.kind, refused) {
             self.count_attempt(stream);
         }
         let may_be_had_whole = self.may_be_had_whole(stream, failure.kind);
@@ -139,6 +146,10 @@ impl Engine {
         }
         let patience = match refused {
             _ if may_be_had_whole => retry.attempts,
+            Some(Refused::ForItself) if failure.kind == ErrorKind::ServerError => {
+                let first = &self.origins[origin.0 as usize].first_requests;
+                retry.attempts.max(first.most_by_chance())
+            }
             Some(Refused::ForItself | Refused::Closed) => {
                 retry.attempts.saturating_mul(FILE_PATIENCE)
             }
@@ -175,14 +186,35 @@ impl Engine {
 
     /// A host that can't be reached, or was asked too soon, says nothing about the file, nor does one that gives ranges of
     /// it and refuses one beside another that it serves.
-    fn is_blameless(&self, stream: &Stream, kind: ErrorKind, refused: Option<Refused>) -> bool {
+    fn is_blameless(
+        &self,
+        now: Timestamp,
+        stream: &Stream,
+        kind: ErrorKind,
+        refused: Option<Refused>,
+    ) -> bool {
         let gives_others = self.files[stream.file.index()].gave_range
             && refused.is_some_and(|refused| refused != Refused::ForItself)
             && self.is_served(stream.file);
+        let is_away = kind == ErrorKind::ServerError
+            && refused != Some(Refused::ForItself)
+            && self.may_be_back(now, stream);
         refused == Some(Refused::TooSoon)
+            || is_away
             || gives_others
             || stream.is_unreachable(kind) && kind != ErrorKind::Timeout
             || stream.is_turned_away(kind) && self.turns_all_away(stream)
+    }
+
+    /// Whether the origin of `stream` answers nothing at present, and has not done so for so long that it has to have a
+    /// fault: what is behind it may be restarted.
+    pub(super) fn may_be_back(&self, now: Timestamp, stream: &Stream) -> bool {
+        let state = &self.origins[stream.origin.0 as usize];
+        // One whose first request fails, with no other left, may well be the reason.
+        let was_there = self.files[stream.file.index()].ranges.done_bytes() > 0
+            || state.has_answered() && self.waiting.of_origin(stream.origin) > 0;
+        let patience = if was_there { RESTART } else { NEVER_THERE };
+        state.budget.vain_requests() > 0 && state.budget.vain_for(now) < patience
     }
 
     /// Streams that were in flight together fail together: that is one failed attempt.
@@ -205,6 +237,7 @@ impl Engine {
         let entry = &self.files[stream.file.index()];
         let most = match refused {
             Some(Refused::ByChance | Refused::Closed) => MOST_BY_CHANCE,
+            Some(Refused::ForItself) if failure.kind == ErrorKind::ServerError => MOST_FOR_FAULT,
             Some(Refused::ForItself) => MOST_FOR_ITSELF,
             _ => u32::MAX,
         };
@@ -220,11 +253,12 @@ impl Engine {
     }
 
     /// What a further request for `file` was refused for.
-    fn refused(&self, origin: OriginId, file: FileId) -> Refused {
+    fn refused(&self, origin: OriginId, file: FileId, kind: ErrorKind) -> Refused {
         let budget = &self.origins[origin.0 as usize].budget;
         let is_of_file = self.files[file.index()].is_refused_for_itself;
         match () {
             () if budget.has_pace() && !is_of_file => Refused::TooSoon,
+            () if is_of_file && kind == ErrorKind::ServerError => Refused::ForItself,
             () if budget.refuses_by_chance() => Refused::ByChance,
             () if is_of_file => Refused::ForItself,
             () => Refused::WithOthers,
@@ -293,7 +327,7 @@ impl Engine {
     /// was split from.
     fn give_back(&mut self, failed: &Stream, kind: ErrorKind) {
         let entry = &mut self.files[failed.file.index()];
-        let has_enough = kind == ErrorKind::Overloaded;
+        let has_enough = kind.is_refusal();
         if failed.is_plain() || entry.gave_range && !has_enough {
             return;
         }

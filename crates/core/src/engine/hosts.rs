@@ -43,11 +43,14 @@ impl Engine {
     ) -> bool {
         let (origin, kind) = (stream.origin, failure.kind);
         let is_turned_away = stream.is_turned_away(kind);
-        if (kind == ErrorKind::Overloaded || is_turned_away) && self.tells_of_file(stream) {
+        let is_fault = kind == ErrorKind::ServerError;
+        if is_fault && self.has_faults_for_good(now, stream)
+            || (kind.is_refusal() || is_turned_away) && self.tells_of_file(stream, is_fault)
+        {
             self.redecide = true;
             return false;
         }
-        self.origin(origin).has_had_enough |= kind == ErrorKind::Overloaded;
+        self.origin(origin).has_had_enough |= kind.is_refusal();
         let is_too_much =
             (kind.is_overload() || is_turned_away) && self.note_overload(now, stream, failure);
         // Whoever has never answered may mind the part itself.
@@ -69,8 +72,20 @@ impl Engine {
             && self.fails_whole_origin(now, origin, kind)
     }
 
+    /// Whether the origin of `stream` has faults that do not pass, so that each file is asked for as if there were no other.
+    fn has_faults_for_good(&mut self, now: Timestamp, stream: &Stream) -> bool {
+        let may_be_back = self.may_be_back(now, stream);
+        let state = &mut self.origins[stream.origin.0 as usize];
+        if state.budget.vain_requests() > 0 && !may_be_back {
+            state.has_faults_for_good = true;
+            state.budget.forgive();
+        }
+        self.files[stream.file.index()].is_refused_for_itself |= state.has_faults_for_good;
+        state.has_faults_for_good
+    }
+
     /// Whether a refusal tells of its file alone, as that of each other one did, or as all of that file did.
-    fn tells_of_file(&mut self, stream: &Stream) -> bool {
+    fn tells_of_file(&mut self, stream: &Stream, is_fault: bool) -> bool {
         let entry = &mut self.files[stream.file.index()];
         let is_new = !entry.is_refused_for_itself;
         // Others that are under way may bring it all the same.
@@ -90,7 +105,8 @@ impl Engine {
             state.has_had_enough = false;
             return true;
         }
-        entry.is_refused_for_itself = first_requests.is_for_itself(entry.refused, others_answered);
+        entry.is_refused_for_itself =
+            first_requests.is_for_itself(entry.refused, others_answered, is_fault);
         match entry.is_refused_for_itself {
             false => return false,
             true if !is_new => {}
@@ -112,8 +128,8 @@ impl Engine {
         let state = &mut self.origins[stream.origin.0 as usize];
         let in_use = state.streams + 1;
         // A single stream that stalls says nothing about too many streams.
-        let is_refused =
-            failure.kind == ErrorKind::Overloaded || stream.is_turned_away(failure.kind);
+        let is_closed = stream.is_turned_away(failure.kind);
+        let is_refused = is_closed || failure.kind.is_refusal();
         let telling = is_refused || in_use > 1;
         // What breaks while it is served tells that others may, too.
         let served = if stream.has_head { 0 } else { state.served };
@@ -122,7 +138,6 @@ impl Engine {
         let mut is_news = || match failure.kind {
             _ if is_refused => {
                 let (began, is_of_rate) = (stream.began, failure.is_of_rate);
-                let is_closed = failure.kind != ErrorKind::Overloaded;
                 budget.on_refusal(
                     now,
                     Refusal {
@@ -146,10 +161,7 @@ impl Engine {
         self.redecide = true;
         let vain = state.budget.vain_requests();
         if is_refused && vain > 0 {
-            let doublings = match failure.kind {
-                ErrorKind::Overloaded => ORIGIN_DOUBLINGS,
-                _ => BAN_DOUBLINGS,
-            };
+            let doublings = if is_closed { BAN_DOUBLINGS } else { ORIGIN_DOUBLINGS };
             let pause = retry.pause(vain.min(doublings), asked_for, &mut self.jitter);
             state.budget.leave_alone(now + pause);
         }

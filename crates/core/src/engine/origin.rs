@@ -55,6 +55,8 @@ pub(super) struct OriginState {
     pub(super) forbidding: Forbidding,
     /// It has refused requests as too many: it is asked for as few as can be.
     pub(super) has_had_enough: bool,
+    /// It has answered nothing but 500, 502 and 504 for so long that the files are taken to be the reason.
+    pub(super) has_faults_for_good: bool,
     /// Failures to connect since the origin last answered.
     pub(super) connect_failures: u32,
     /// When the first and the last one of them was counted.
@@ -102,6 +104,7 @@ impl OriginState {
             answered: 0,
             forbidding: Forbidding::default(),
             has_had_enough: false,
+            has_faults_for_good: false,
             connect_failures: 0,
             failing_since: None,
             failed_at: None,

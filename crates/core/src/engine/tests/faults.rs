@@ -30,7 +30,16 @@ fn a_lasting_failure_is_retried_with_growing_pauses_and_then_fails_the_file_alon
     world.run();
     let failure = world.failure(3);
     assert_eq!(failure.kind, ErrorKind::ServerError);
-    assert!(failure.message.contains("after 5 attempts"), "{}", failure.message);
+    assert!(
+        failure.message.contains("after 5 attempts"),
+        "{} {:?}",
+        failure.message,
+        world
+            .fetches_of(3)
+            .iter()
+            .map(|(at, _)| at.since_start().as_secs_f64())
+            .collect::<Vec<_>>()
+    );
     let tries: Vec<f64> =
         world.fetches_of(3).iter().map(|(at, _)| at.since_start().as_secs_f64()).collect();
     assert_eq!(tries.len(), 5);
