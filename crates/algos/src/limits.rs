@@ -30,8 +30,13 @@ pub struct OriginBudget {
     rate: RequestRate,
     /// What was allowed before the first cut for refusals, and was too many.
     before_refusals: Option<(u32, Option<u32>)>,
-    /// The same before a cut for a crowd.
+    /// The same before a cut for a crowd, and before the first one for connections that broke.
     before_crowd: Option<(u32, Option<u32>)>,
+    before_breaks: Option<(u32, Option<u32>)>,
+    /// How many such cuts there were.
+    cuts_for_breaks: u32,
+    /// They break as often where there are few: how many there are is not the reason.
+    breaks_few_too: bool,
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
@@ -62,6 +67,9 @@ pub struct Refusal {
 /// within this time belongs to the same event.
 const SAME_EVENT: Duration = Duration::from_secs(1);
 
+/// So many cuts for connections that break should be enough.
+const CUTS_FOR_BREAKS: u32 = 2;
+
 impl OriginBudget {
     /// A budget of `ceiling` connections that has seen no overload.
     pub fn new(ceiling: u32) -> Self {
@@ -80,6 +88,9 @@ impl OriginBudget {
             rate: RequestRate::default(),
             before_refusals: None,
             before_crowd: None,
+            before_breaks: None,
+            cuts_for_breaks: 0,
+            breaks_few_too: false,
             vain_requests: 0,
             vain_since: None,
             blocked_until: None,
@@ -203,17 +214,38 @@ impl OriginBudget {
 
     /// A connection was reset, while `in_use` were in use, it included. That may be anything on the way, and
     /// only where half of them break and none is answered meanwhile it is overload, of which no number is known. Otherwise as
-    /// [`on_overload`](Self::on_overload).
+    /// [`on_overload`](Self::on_overload). Where half of them break after two such cuts, or one that is alone, the cuts are
+    /// undone, and there are no more.
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
-        self.breaks += 1;
-        self.regrowth.on_loss();
-        if self.breaks < in_use {
+        if self.breaks_few_too {
             return false;
         }
-        let too_many = self.too_many;
+        self.breaks += 1;
+        self.regrowth.on_loss();
+        let are_many = in_use > 1 && self.breaks >= in_use;
+        let is_later = began >= self.changed;
+        if is_later && (in_use <= 1 || are_many && self.cuts_for_breaks >= CUTS_FOR_BREAKS) {
+            self.breaks_few_too = self.undo_cuts_for_breaks();
+            return false;
+        }
+        if !are_many {
+            return false;
+        }
+        let before = (self.allowed, self.too_many);
         let is_news = self.on_overload(now, began, in_use, None);
-        self.too_many = too_many;
+        self.too_many = before.1;
+        if self.allowed < before.0 {
+            self.before_breaks.get_or_insert(before);
+            self.cuts_for_breaks += 1;
+        }
         is_news
+    }
+
+    fn undo_cuts_for_breaks(&mut self) -> bool {
+        let Some((allowed, too_many)) = self.before_breaks.take() else { return false };
+        self.allowed = self.allowed.max(allowed).min(self.ceiling);
+        self.too_many = too_many;
+        true
     }
 
     /// The origin refused a request. One of many now and then is no overload: as [`on_overload`](Self::on_overload)
@@ -548,6 +580,22 @@ mod tests {
         assert_eq!(together, [8], "nine of sixteen, and once");
         assert_eq!((budget.capacity(), budget.too_many), (4, None));
         assert!(budget.on_success(at(92_000), at(92_000)), "soon there may be more");
+    }
+
+    #[test]
+    fn where_few_break_as_many_did_their_number_is_not_the_reason() {
+        let mut budget = OriginBudget::new(16);
+        let mut break_all = |second: u64, in_use: u32| {
+            let now = at(second * 1_000);
+            budget.on_success(now, now);
+            (1..=in_use).rev().for_each(|in_use| {
+                budget.on_break(now, at(second * 1_000 - 500), in_use);
+            });
+            budget.capacity()
+        };
+        assert_eq!([break_all(10, 16), break_all(11, 4)], [4, 1]);
+        assert_eq!(break_all(12, 1), 16, "one alone breaks, too");
+        assert_eq!(break_all(13, 16), 16);
     }
 
     #[test]

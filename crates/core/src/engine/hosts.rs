@@ -127,10 +127,8 @@ impl Engine {
         let asked_for = failure.retry_after.filter(|pause| *pause <= retry.longest_retry_after);
         let state = &mut self.origins[stream.origin.0 as usize];
         let in_use = state.streams + 1;
-        // A single stream that stalls says nothing about too many streams.
         let is_closed = stream.is_turned_away(failure.kind);
         let is_refused = is_closed || failure.kind.is_refusal();
-        let telling = is_refused || in_use > 1;
         // What breaks while it is served tells that others may, too.
         let served = if stream.has_head { 0 } else { state.served };
         let may_be_file = state.first_requests.are_suspect();
@@ -152,9 +150,10 @@ impl Engine {
                 )
             }
             ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
-            _ => budget.on_overload(now, stream.began, in_use, asked_for),
+            // A single stream that stalls says nothing about too many streams.
+            _ => in_use > 1 && budget.on_overload(now, stream.began, in_use, asked_for),
         };
-        if !telling || !is_news() {
+        if !is_news() {
             return false;
         }
         state.pipelines = Some(false);

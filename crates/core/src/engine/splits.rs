@@ -45,6 +45,8 @@ pub(super) struct Splits {
     answer: Duration,
     /// The server takes so long for each answer that it is worth finding out how fast one comes.
     thinks: bool,
+    /// That is worth being waited for.
+    finds_out: bool,
     least: Bytes,
     usual: Bytes,
     /// The user has set the floor.
@@ -119,6 +121,7 @@ impl Engine {
             rtt: link.rtt,
             answer: link.rtt.max(answer),
             thinks,
+            finds_out: thinks,
             least: if shares && is_at_end {
                 LEAST_OF_SHARED
             } else if is_free {
@@ -169,7 +172,11 @@ impl Engine {
         file: FileId,
         wanted: u32,
     ) -> Option<ByteRange> {
-        let splits = self.splits();
+        let mut splits = self.splits();
+        // Whose connections break may never find out what one of them brings.
+        if self.files[file.index()].attempt > 0 {
+            (splits.alone, splits.finds_out) = (None, false);
+        }
         let floor = splits.of_gap().0;
         let is_alone = splits.alone.is_some();
         let entry = &mut self.files[file.index()];
@@ -244,11 +251,11 @@ impl Splits {
     ) -> Option<Duration> {
         let begun = recent.begun(now, self.rtt);
         let is_known = |begun: Begun| begun.age >= self.answer / SAMPLES_OF_ANSWER;
-        if self.thinks && !begun.is_some_and(is_known) {
+        if self.finds_out && !begun.is_some_and(is_known) {
             return None;
         }
         let lately = recent.rate_lately(now, self.rtt);
-        if self.thinks && lately.is_none() {
+        if self.finds_out && lately.is_none() {
             return None;
         }
         let rate = lately.unwrap_or(self.of_each);
@@ -306,6 +313,7 @@ mod tests {
             rtt: RTT,
             answer: RTT,
             thinks: false,
+            finds_out: false,
             least: LEAST_SPLIT,
             usual,
             is_set: false,
@@ -346,7 +354,7 @@ mod tests {
 
     #[test]
     fn where_a_server_thinks_a_stream_shows_first_how_fast_it_comes() {
-        let thinking = Splits { answer: RTT * 8, thinks: true, ..splits() };
+        let thinking = Splits { answer: RTT * 8, thinks: true, finds_out: true, ..splits() };
         let after = |millis| Timestamp::START + Duration::from_millis(millis);
         let gain = |now, bytes| thinking.gain(now, &having_brought(bytes), 8_000_000, true);
         let fresh = Recent::starting(Timestamp::START);

@@ -462,3 +462,18 @@ fn a_file_that_cannot_be_restarted_fails() {
     world.run();
     assert_eq!(*world.failure(0), failure);
 }
+
+#[test]
+fn who_is_cut_off_again_and_again_is_helped_by_others() {
+    // Ten of them fill the line, and each break comes before it is known what one brings.
+    let host = Host { cuts_bodies_after: Some(100_000), window: 30_000, ..one_big_file() };
+    let adaptive = policies().into_iter().filter(|policy| policy.allows_growth());
+    for policy in adaptive {
+        let name = policy.name().to_owned();
+        let mut world = World::new(policy).host("one", host.clone());
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        assert!(world.seconds() < 10.0, "{name}: {}", world.seconds());
+    }
+}
