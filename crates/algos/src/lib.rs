@@ -33,6 +33,7 @@
 
 mod absence;
 pub mod answers;
+mod breaks;
 pub mod cluster;
 pub mod connections;
 pub mod credit;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::absence::Absence;
+use crate::breaks::{Breaks, Tells};
 use crate::refusals::{Cut, Refusals, Told};
 use crate::regrowth::Regrowth;
 use crate::request_rate::{RequestRate, Verdict};
@@ -24,8 +25,7 @@ pub struct OriginBudget {
     /// It has left a connection without an answer that was one more than these.
     unserved_beyond: Option<u32>,
     has_answered: bool,
-    /// Connections that were reset since it last answered.
-    breaks: u32,
+    breaks: Breaks,
     refusals: Refusals,
     rate: RequestRate,
     /// What was allowed before the first cut for refusals, and was too many.
@@ -33,10 +33,6 @@ pub struct OriginBudget {
     /// The same before a cut for a crowd, and before the first one for connections that broke.
     before_crowd: Option<(u32, Option<u32>)>,
     before_breaks: Option<(u32, Option<u32>)>,
-    /// How many such cuts there were.
-    cuts_for_breaks: u32,
-    /// They break as often where there are few: how many there are is not the reason.
-    breaks_few_too: bool,
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
@@ -67,9 +63,6 @@ pub struct Refusal {
 /// within this time belongs to the same event.
 const SAME_EVENT: Duration = Duration::from_secs(1);
 
-/// So many cuts for connections that break should be enough.
-const CUTS_FOR_BREAKS: u32 = 2;
-
 impl OriginBudget {
     /// A budget of `ceiling` connections that has seen no overload.
     pub fn new(ceiling: u32) -> Self {
@@ -83,14 +76,12 @@ impl OriginBudget {
             overloaded_from: Timestamp::START,
             unserved_beyond: None,
             has_answered: true,
-            breaks: 0,
+            breaks: Breaks::default(),
             refusals: Refusals::default(),
             rate: RequestRate::default(),
             before_refusals: None,
             before_crowd: None,
             before_breaks: None,
-            cuts_for_breaks: 0,
-            breaks_few_too: false,
             vain_requests: 0,
             vain_since: None,
             blocked_until: None,
@@ -196,9 +187,8 @@ impl OriginBudget {
 
     /// What was cut for a crowd is given back: it was the path that had changed. Returns whether anything was.
     pub fn on_no_crowd(&mut self) -> bool {
-        let Some((allowed, too_many)) = self.before_crowd.take() else { return false };
-        (self.allowed, self.too_many) = (self.allowed.max(allowed).min(self.ceiling), too_many);
-        true
+        let before = self.before_crowd.take();
+        self.restore(before)
     }
 
     fn cut_to(&mut self, now: Timestamp, fewer: u32) -> bool {
@@ -217,35 +207,33 @@ impl OriginBudget {
     /// [`on_overload`](Self::on_overload). Where half of them break after two such cuts, or one that is alone, the cuts are
     /// undone, and there are no more.
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
-        if self.breaks_few_too {
-            return false;
-        }
-        self.breaks += 1;
         self.regrowth.on_loss();
-        let are_many = in_use > 1 && self.breaks >= in_use;
-        let is_later = began >= self.changed;
-        if is_later && (in_use <= 1 || are_many && self.cuts_for_breaks >= CUTS_FOR_BREAKS) {
-            self.breaks_few_too = self.undo_cuts_for_breaks();
-            return false;
-        }
-        if !are_many {
-            return false;
+        match self.breaks.on_break(in_use, began >= self.changed) {
+            Tells::Nothing => return false,
+            Tells::OfFewToo => {
+                let before = self.before_breaks.take();
+                self.restore(before);
+                return false;
+            }
+            Tells::TooMany => {}
         }
         let before = (self.allowed, self.too_many);
         let is_news = self.on_overload(now, began, in_use, None);
         self.too_many = before.1;
         if self.allowed < before.0 {
             self.before_breaks.get_or_insert(before);
-            self.cuts_for_breaks += 1;
+            self.breaks.on_cut();
         }
         is_news
     }
 
-    fn undo_cuts_for_breaks(&mut self) -> bool {
-        let Some((allowed, too_many)) = self.before_breaks.take() else { return false };
-        self.allowed = self.allowed.max(allowed).min(self.ceiling);
-        self.too_many = too_many;
-        true
+    /// What was allowed before a cut, and was too many, is so again.
+    fn restore(&mut self, before: Option<(u32, Option<u32>)>) -> bool {
+        if let Some((allowed, too_many)) = before {
+            self.allowed = self.allowed.max(allowed).min(self.ceiling);
+            self.too_many = too_many;
+        }
+        before.is_some()
     }
 
     /// The origin refused a request. One of many now and then is no overload: as [`on_overload`](Self::on_overload)
@@ -285,11 +273,13 @@ impl OriginBudget {
             }
             Verdict::Unknown => {}
         }
-        self.breaks += u32::from(is_closed);
+        if is_closed {
+            self.breaks.on_closed();
+        }
         let may_be_path = is_closed && served == 0;
         match told {
             // That may be anything on the way, where not half of them break and none is answered meanwhile.
-            Told::TooMany if may_be_path && self.breaks < in_use => return false,
+            Told::TooMany if may_be_path && self.breaks.are_few(in_use) => return false,
             Told::TooMany => {}
             Told::Nothing if is_of_rate && asked_for.is_some() => {}
             // As long as nearly all others are answered a pause is one of the file.
@@ -321,10 +311,8 @@ impl OriginBudget {
     }
 
     fn undo_cuts(&mut self) {
-        if let Some((allowed, too_many)) = self.before_refusals.take() {
-            self.allowed = self.allowed.max(allowed).min(self.ceiling);
-            self.too_many = too_many;
-        }
+        let before = self.before_refusals.take();
+        self.restore(before);
     }
 
     /// A request is made: where it limits how many it answers in a time the next one has to wait.
@@ -362,7 +350,7 @@ impl OriginBudget {
     /// What was refused tells nothing of the origin: all that was cut is given back, and nothing is waited for.
     pub fn forgive(&mut self) {
         (self.allowed, self.too_many) = (self.ceiling, None);
-        (self.before_refusals, self.before_crowd) = (None, None);
+        (self.before_refusals, self.before_crowd, self.before_breaks) = (None, None, None);
         self.end_vain();
         self.blocked_until = None;
         self.rate = RequestRate::default();
@@ -425,7 +413,7 @@ impl OriginBudget {
     /// A request that `began` then was answered without complaint. As [`on_served`](Self::on_served), and returns
     /// whether it did. What was under way at the last cut says nothing of what is borne since.
     pub fn on_success(&mut self, now: Timestamp, began: Timestamp) -> bool {
-        self.breaks = 0;
+        self.breaks.on_answer();
         self.refusals.on_answer();
         // Of those that were made together it refuses some: that was not in vain.
         let is_together = self.vain_requests > 0 && began >= self.overloaded_from;

@@ -34,6 +34,7 @@ const LEAST_OF_SHARED: Bytes = Bytes(12_000);
 const FREE: f64 = 0.5;
 
 /// What splitting a range gains at present.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Splits {
     /// What each stream brings on the average; nothing where that is not known.
