@@ -27,9 +27,10 @@ const MOST_FOR_ITSELF: u32 = 6;
 /// A fault that is its own (500, 502, 504) after shorter ones.
 const MOST_FOR_FAULT: u32 = 4;
 
-/// What is behind a server that says so to all may be back after such a time, and sooner where nothing of it was there.
+/// What is behind a server that says so to all may be back after such a time, and less is waited for where it need not be
+/// the server that has a fault.
 const RESTART: Duration = Duration::from_secs(60);
-const NEVER_THERE: Duration = Duration::from_secs(10);
+const SHORT_FAULT: Duration = Duration::from_secs(10);
 
 /// What comes once more if need be: a few first parts, or what came within this time.
 pub(super) const LITTLE: Bytes = Bytes::kib(1024);
@@ -144,12 +145,15 @@ impl Engine {
             self.leave_ranges(file, failure.message);
             return;
         }
+        let is_fault = failure.kind == ErrorKind::ServerError;
         let patience = match refused {
             _ if may_be_had_whole => retry.attempts,
-            Some(Refused::ForItself) if failure.kind == ErrorKind::ServerError => {
+            Some(Refused::ForItself) if is_fault => {
                 let first = &self.origins[origin.0 as usize].first_requests;
                 retry.attempts.max(first.most_by_chance())
             }
+            // There are no others.
+            Some(Refused::WithOthers) if is_fault && self.is_last(stream) => retry.attempts,
             Some(Refused::ForItself | Refused::Closed) => {
                 retry.attempts.saturating_mul(FILE_PATIENCE)
             }
@@ -197,7 +201,7 @@ impl Engine {
             && refused.is_some_and(|refused| refused != Refused::ForItself)
             && self.is_served(stream.file);
         let is_away = kind == ErrorKind::ServerError
-            && refused != Some(Refused::ForItself)
+            && refused.is_some_and(|refused| refused != Refused::ForItself)
             && self.may_be_back(now, stream);
         refused == Some(Refused::TooSoon)
             || is_away
@@ -210,11 +214,21 @@ impl Engine {
     /// fault: what is behind it may be restarted.
     pub(super) fn may_be_back(&self, now: Timestamp, stream: &Stream) -> bool {
         let state = &self.origins[stream.origin.0 as usize];
-        // One whose first request fails, with no other left, may well be the reason.
-        let was_there = self.files[stream.file.index()].ranges.done_bytes() > 0
-            || state.has_answered() && self.waiting.of_origin(stream.origin) > 0;
-        let patience = if was_there { RESTART } else { NEVER_THERE };
+        let was_there = self.files[stream.file.index()].ranges.done_bytes() > 0;
+        let others_wait = self.waiting.of_origin(stream.origin) > 0;
+        // The last one, of which nothing has come, may well be the reason.
+        let patience = match (was_there || others_wait, state.has_answered()) {
+            (true, true) => RESTART,
+            (true, false) | (false, true) => SHORT_FAULT,
+            (false, false) => return false,
+        };
         state.budget.vain_requests() > 0 && state.budget.vain_for(now) < patience
+    }
+
+    /// Whether nothing else of its origin is asked for, or waits to be.
+    fn is_last(&self, stream: &Stream) -> bool {
+        let origin = stream.origin;
+        self.origins[origin.0 as usize].streams == 0 && self.waiting.of_origin(origin) == 0
     }
 
     /// Streams that were in flight together fail together: that is one failed attempt.
