@@ -315,6 +315,11 @@ impl OriginBudget {
         self.restore(before);
     }
 
+    /// It could not be reached, while `in_use` connections were, that one included.
+    pub const fn on_unreachable(&mut self, in_use: u32) {
+        self.absence.on_refusal(in_use);
+    }
+
     /// A request is made: where it limits how many it answers in a time the next one has to wait.
     pub fn on_request(&mut self, now: Timestamp) {
         if let Some(interval) = self.rate.interval() {

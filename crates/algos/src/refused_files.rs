@@ -123,10 +123,10 @@ impl FirstRequests {
     }
 
     /// Whether a file that was refused `in_a_row`, while so many requests for others were answered, is refused for
-    /// itself, whatever is asked for beside it. A server that says it has a fault (500, 502, 504) and answers others
-    /// rarely means those.
+    /// itself, whatever is asked for beside it. Who says that it has a fault (500, 502, 504), and answers what it is asked
+    /// for since, rarely means that: `is_fault`.
     pub fn is_for_itself(&mut self, in_a_row: u32, others_answered: u64, is_fault: bool) -> bool {
-        if is_fault && others_answered > 0 && in_a_row >= LEAST_AGAIN {
+        if is_fault && in_a_row >= LEAST_AGAIN {
             return true;
         }
         let is_beside_others = others_answered >= OTHERS_ANSWERED;
@@ -344,7 +344,7 @@ mod tests {
     fn a_fault_beside_answers_is_soon_one_of_its_file() {
         let mut first = FirstRequests::default();
         assert!(!first.is_for_itself(2, 1, true));
-        assert!(!first.is_for_itself(9, 0, true), "nothing else was answered");
+        assert!(!first.is_for_itself(9, 0, false), "nothing else was answered");
         assert!(first.is_for_itself(3, 1, true));
     }
 

@@ -90,7 +90,13 @@ pub(super) async fn exchange(
                 let asks_to_wait = head.headers().contains_key(RETRY_AFTER);
                 let is_served = !ErrorKind::of_status(head.status(), asks_to_wait).is_overload();
                 set.note_answer(&lease, took, is_served);
-                lease.note_refusal(matches!(head.status().as_u16(), 403 | 429 | 500..=599));
+                // Over one that is shared faults of single files follow each other.
+                let is_refused = match head.status().as_u16() {
+                    403 | 429 | 503 => true,
+                    500..=599 => lease.protocol() == Protocol::Http11,
+                    _ => false,
+                };
+                lease.note_refusal(is_refused);
                 let facts = Facts::of(head.status(), head.headers());
                 if may_follow && lease.protocol() == Protocol::Http11 && !lease.is_behind {
                     set.note_first(&facts);

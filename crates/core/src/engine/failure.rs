@@ -7,7 +7,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
 use super::event::{Action, Failure, FileId};
-use super::file::State;
+use super::file::{Entry, State};
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 
@@ -79,6 +79,7 @@ impl Engine {
                 let attempts = state.connect_failures.max(state.budget.vain_requests());
                 self.give_up_origin(now, origin, file, &after(attempts, failure));
             }
+            kind if kind.is_refusal() && self.leave_refusing(origin, file) => {}
             _ => {
                 self.tell_of_wait(now, origin, &failure);
                 self.retry_or_fail(now, &stream, failure);
@@ -215,14 +216,20 @@ impl Engine {
     pub(super) fn may_be_back(&self, now: Timestamp, stream: &Stream) -> bool {
         let state = &self.origins[stream.origin.0 as usize];
         let was_there = self.files[stream.file.index()].ranges.done_bytes() > 0;
-        let others_wait = self.waiting.of_origin(stream.origin) > 0;
+        let others_wait = || {
+            let is_new = |it: &Entry| it.origin == stream.origin && it.is_waiting_unrefused();
+            self.waiting.of_origin(stream.origin) > 0 && self.files.iter().rev().any(is_new)
+        };
+        if state.budget.vain_requests() == 0 {
+            return false;
+        }
         // The last one, of which nothing has come, may well be the reason.
-        let patience = match (was_there || others_wait, state.has_answered()) {
+        let patience = match (was_there || others_wait(), state.has_answered()) {
             (true, true) => RESTART,
             (true, false) | (false, true) => SHORT_FAULT,
             (false, false) => return false,
         };
-        state.budget.vain_requests() > 0 && state.budget.vain_for(now) < patience
+        state.budget.vain_for(now) < patience
     }
 
     /// Whether nothing else of its origin is asked for, or waits to be.

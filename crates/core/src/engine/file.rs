@@ -93,6 +93,8 @@ pub(super) struct Transfer {
     /// How often in a row it was refused (429, 503, or a closed connection), and what its origin had answered before.
     pub(super) refused: u32,
     pub(super) answered_before: u64,
+    /// When it was refused first of those times.
+    pub(super) refused_at: Timestamp,
     /// That is so for itself, whatever is asked for beside it.
     pub(super) is_refused_for_itself: bool,
     /// Failed attempts since one that brought something. Streams that go on meanwhile do not count:
@@ -171,6 +173,7 @@ impl Transfer {
             failures: 0,
             refused: 0,
             answered_before: 0,
+            refused_at: Timestamp::START,
             is_refused_for_itself: false,
             setbacks: 0,
             doubts: 0,
@@ -262,6 +265,11 @@ impl Entry {
         self.takes_ranges = false;
         self.gave_range = false;
         self.unproven = false;
+    }
+
+    /// Whether it waits, and was not refused when it was last asked for, if ever.
+    pub(super) fn is_waiting_unrefused(&self) -> bool {
+        self.state == State::Waiting && self.refused == 0
     }
 
     /// Whether ranges that are asked for one by one can be joined: something tells that they are of

@@ -171,6 +171,7 @@ impl Engine {
         let news = !state.has_answered() || state.multiplexes != multiplexes;
         state.multiplexes = multiplexes;
         state.answered += 1;
+        state.answered_from = state.answered_from.max(asked.began);
         state.has_faults_for_good = false;
         state.budget.on_answer(asked.began, state.served);
         let borne = if multiplexes { 0 } else { state.served.div_ceil(pipelined) };

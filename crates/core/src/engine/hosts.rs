@@ -45,18 +45,21 @@ impl Engine {
         let is_turned_away = stream.is_turned_away(kind);
         let is_fault = kind == ErrorKind::ServerError;
         if is_fault && self.has_faults_for_good(now, stream)
-            || (kind.is_refusal() || is_turned_away) && self.tells_of_file(stream, is_fault)
+            || (kind.is_refusal() || is_turned_away) && self.tells_of_file(now, stream, is_fault)
         {
             self.redecide = true;
             return false;
         }
-        self.origin(origin).has_had_enough |= kind.is_refusal();
+        self.origin(origin).has_had_enough |= kind == ErrorKind::Overloaded;
         let is_too_much =
             (kind.is_overload() || is_turned_away) && self.note_overload(now, stream, failure);
         // Whoever has never answered may mind the part itself.
         let refuses = kind.is_answer() || is_turned_away && !self.origin(origin).has_answered();
         if stream.whole && stream.in_parts && !stream.has_head && refuses {
             self.origin(origin).note_ranges(true, Some(false));
+        } else if stream.is_plain() && !stream.has_head && refuses {
+            // It minds the whole as well.
+            self.origin(origin).refused_parts = 0;
         }
         let is_unreachable = stream.is_unreachable(kind);
         if is_unreachable {
@@ -74,9 +77,10 @@ impl Engine {
 
     /// Whether the origin of `stream` has faults that do not pass, so that each file is asked for as if there were no other.
     fn has_faults_for_good(&mut self, now: Timestamp, stream: &Stream) -> bool {
-        let may_be_back = self.may_be_back(now, stream);
+        let attempts = self.config.retry.attempts;
+        let may_be_back = attempts == u32::MAX || self.may_be_back(now, stream);
         let state = &mut self.origins[stream.origin.0 as usize];
-        if state.budget.vain_requests() > 0 && !may_be_back {
+        if attempts == 1 || state.budget.vain_requests() > 0 && !may_be_back {
             state.has_faults_for_good = true;
             state.budget.forgive();
         }
@@ -85,7 +89,7 @@ impl Engine {
     }
 
     /// Whether a refusal tells of its file alone, as that of each other one did, or as all of that file did.
-    fn tells_of_file(&mut self, stream: &Stream, is_fault: bool) -> bool {
+    fn tells_of_file(&mut self, now: Timestamp, stream: &Stream, is_fault: bool) -> bool {
         let entry = &mut self.files[stream.file.index()];
         let is_new = !entry.is_refused_for_itself;
         // Others that are under way may bring it all the same.
@@ -94,10 +98,12 @@ impl Engine {
         entry.refused += u32::from(counts);
         let state = &mut self.origins[stream.origin.0 as usize];
         if entry.refused == 1 {
-            entry.answered_before = state.answered;
+            (entry.refused_at, entry.answered_before) = (now, state.answered);
         }
         let others_answered = state.answered.saturating_sub(entry.answered_before);
         let circumstances = state.circumstances(stream.began, 0);
+        // What was asked for before may have been answered until then.
+        let is_beside_answers = is_fault && state.answered_from > entry.refused_at;
         let first_requests = &mut state.first_requests;
         first_requests.on_refusal(failed_before, circumstances);
         if first_requests.tell_of_file(failed_before) {
@@ -106,7 +112,7 @@ impl Engine {
             return true;
         }
         entry.is_refused_for_itself =
-            first_requests.is_for_itself(entry.refused, others_answered, is_fault);
+            first_requests.is_for_itself(entry.refused, others_answered, is_beside_answers);
         match entry.is_refused_for_itself {
             false => return false,
             true if !is_new => {}
@@ -151,7 +157,12 @@ impl Engine {
             }
             ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
             // A single stream that stalls says nothing about too many streams.
-            _ => in_use > 1 && budget.on_overload(now, stream.began, in_use, asked_for),
+            kind => {
+                if kind == ErrorKind::Connect {
+                    budget.on_unreachable(in_use);
+                }
+                in_use > 1 && budget.on_overload(now, stream.began, in_use, asked_for)
+            }
         };
         if !is_news() {
             return false;
@@ -190,7 +201,9 @@ impl Engine {
         let Some(until) = state.budget.next_timeout(now) else { return };
         let waiting = until.saturating_since(now) + state.failing_for(now);
         if waiting >= NOTICED && !std::mem::replace(&mut state.has_told_of_wait, true) {
-            self.actions.push(Action::HostAway { failure: failure.message.clone() });
+            // Its advice is for who has failed.
+            let what = failure.message.split("; ").next().unwrap_or_default();
+            self.actions.push(Action::HostAway { failure: what.to_owned() });
         }
     }
 

@@ -8,6 +8,9 @@ use super::{Engine, OriginId};
 use crate::ErrorKind;
 use crate::connection::{Origin, shown};
 
+/// So many requests in vain are enough where there is another place, however many are made where there is none.
+const IN_VAIN: u32 = 5;
+
 impl Engine {
     /// `file` can't be had from where it was asked for: from its next mirror, else not at all.
     pub(super) fn fail(&mut self, file: FileId, failure: Failure) {
@@ -35,11 +38,22 @@ impl Engine {
         self.give_up(file, failure);
     }
 
-    /// `origin`, which can't be reached, never was: whatever can be had from another place is asked for there, and
-    /// who has none may go on trying. Whether that is so for `failed`.
+    /// `origin`, which can't be reached, never was: as [`leave`](Self::leave).
     pub(super) fn leave_unreached(&mut self, origin: OriginId, failed: FileId) -> bool {
-        let has_answered = self.origins[origin.0 as usize].has_answered();
-        if has_answered || self.next_place(failed, Some(origin)).is_none() {
+        !self.origins[origin.0 as usize].has_answered() && self.leave(origin, failed)
+    }
+
+    /// `origin` refuses whatever it is asked for: as [`leave`](Self::leave).
+    pub(super) fn leave_refusing(&mut self, origin: OriginId, failed: FileId) -> bool {
+        let patience = self.config.retry.attempts.min(IN_VAIN);
+        let vain = self.origins[origin.0 as usize].budget.vain_requests();
+        vain >= patience && self.leave(origin, failed)
+    }
+
+    /// Whatever `origin` has and can be had from another place is asked for there, and who has none may go on trying.
+    /// Whether that is so for `failed`.
+    fn leave(&mut self, origin: OriginId, failed: FileId) -> bool {
+        if self.next_place(failed, Some(origin)).is_none() {
             return false;
         }
         for file in self.begun_at(origin) {

@@ -52,6 +52,8 @@ pub(super) struct OriginState {
     pub(super) contact: Contact,
     /// Requests that it has answered as it should.
     pub(super) answered: u64,
+    /// When the last one was made of the requests that it has answered.
+    pub(super) answered_from: Timestamp,
     pub(super) forbidding: Forbidding,
     /// It has refused requests as too many: it is asked for as few as can be.
     pub(super) has_had_enough: bool,
@@ -102,6 +104,7 @@ impl OriginState {
             refused_parts: 0,
             contact: Contact::None,
             answered: 0,
+            answered_from: Timestamp::START,
             forbidding: Forbidding::default(),
             has_had_enough: false,
             has_faults_for_good: false,

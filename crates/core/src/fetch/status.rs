@@ -36,11 +36,10 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
     if kind == ErrorKind::Auth && status == StatusCode::FORBIDDEN {
         return error.with_source(Forbidden);
     }
-    match pause.filter(|_| kind == ErrorKind::Overloaded) {
-        Some(pause) => error.with_source(RetryAfter {
-            pause,
-            is_of_rate: status != StatusCode::SERVICE_UNAVAILABLE,
-        }),
+    match pause.filter(|_| kind.is_refusal()) {
+        Some(pause) => {
+            error.with_source(RetryAfter { pause, is_of_rate: !status.is_server_error() })
+        }
         None => error,
     }
 }
