@@ -99,6 +99,12 @@ impl FirstRequests {
         }
     }
 
+    /// The same for one to which its server says that it has a fault (500, 502, 504): that is none of files that are not
+    /// ready.
+    pub fn on_fault(&mut self, failed_before: u64) {
+        self.refused = self.refused.saturating_add((failed_before == 0).into());
+    }
+
     /// Whether it may be the files that are not ready: asking for one of them again tells.
     pub const fn are_suspect(self) -> bool {
         self.refused_alone > self.answered_alone
@@ -123,16 +129,18 @@ impl FirstRequests {
     }
 
     /// Whether a file that was refused `in_a_row`, while so many requests for others were answered, is refused for
-    /// itself, whatever is asked for beside it. Who says that it has a fault (500, 502, 504), and answers what it is asked
-    /// for since, rarely means that: `is_fault`.
-    pub fn is_for_itself(&mut self, in_a_row: u32, others_answered: u64, is_fault: bool) -> bool {
-        if is_fault && in_a_row >= LEAST_AGAIN {
-            return true;
-        }
+    /// itself, whatever is asked for beside it.
+    pub fn is_for_itself(&mut self, in_a_row: u32, others_answered: u64) -> bool {
         let is_beside_others = others_answered >= OTHERS_ANSWERED;
         let is_again = is_beside_others && in_a_row > 1;
         self.refused_again = self.refused_again.saturating_add(is_again.into());
         self.are_of_files() || is_beside_others && self.is_no_chance(in_a_row)
+    }
+
+    /// The same of one for which its server says that it has a fault (500, 502, 504). Who answers what it is asked for
+    /// since the first of these rarely means that.
+    pub const fn is_fault_of_file(in_a_row: u32, answers_others_since: bool) -> bool {
+        answers_others_since && in_a_row > 1
     }
 
     /// Whether whatever was refused is refused again, while others are answered: neither the number of requests is the
@@ -328,24 +336,23 @@ mod tests {
         for file in 0..20 {
             if file < 2 { first.on_refusal(0, BESIDE) } else { first.on_answer(0, 0, BESIDE) }
         }
-        assert!(!first.is_for_itself(2, 20, false), "twice may be bad luck");
-        assert!(!first.is_for_itself(3, 7, false), "hardly any other was answered");
-        assert!(first.is_for_itself(3, 8, false));
+        assert!(!first.is_for_itself(2, 20), "twice may be bad luck");
+        assert!(!first.is_for_itself(3, 7), "hardly any other was answered");
+        assert!(first.is_for_itself(3, 8));
         assert!(!FirstRequests { refused_again: 0, ..first }.are_of_files());
         first.on_answer(1, 1, BESIDE);
-        assert!(!first.is_for_itself(2, 20, false), "one was answered that had been refused");
+        assert!(!first.is_for_itself(2, 20), "one was answered that had been refused");
         for again in 1..3 {
-            assert_eq!(first.is_for_itself(2, 20, false), again == 2, "{again}");
+            assert_eq!(first.is_for_itself(2, 20), again == 2, "{again}");
         }
-        assert!(first.is_for_itself(1, 0, false), "so it is with all of them");
+        assert!(first.is_for_itself(1, 0), "so it is with all of them");
     }
 
     #[test]
     fn a_fault_beside_answers_is_soon_one_of_its_file() {
-        let mut first = FirstRequests::default();
-        assert!(!first.is_for_itself(2, 1, true));
-        assert!(!first.is_for_itself(9, 0, false), "nothing else was answered");
-        assert!(first.is_for_itself(3, 1, true));
+        assert!(!FirstRequests::is_fault_of_file(1, true));
+        assert!(!FirstRequests::is_fault_of_file(9, false), "nothing else was answered");
+        assert!(FirstRequests::is_fault_of_file(2, true));
     }
 
     #[test]
@@ -367,7 +374,7 @@ mod tests {
             if file % 2 == 0 { first.on_refusal(0, BESIDE) } else { first.on_answer(0, 0, BESIDE) }
         }
         let half = FirstRequests { refused_again: 0, ..first };
-        let told = |in_a_row| half.clone().is_for_itself(in_a_row, 20, false);
+        let told = |in_a_row| half.clone().is_for_itself(in_a_row, 20);
         assert_eq!([3, 6, 7].map(told), [false, false, true]);
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::limits::Refusal;
+use pelton_algos::refused_files::FirstRequests;
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Failure, FileId};
@@ -103,16 +104,20 @@ impl Engine {
         let others_answered = state.answered.saturating_sub(entry.answered_before);
         let circumstances = state.circumstances(stream.began, 0);
         // What was asked for before may have been answered until then.
-        let is_beside_answers = is_fault && state.answered_from > entry.refused_at;
+        let is_beside_answers = state.answered_from > entry.refused_at;
         let first_requests = &mut state.first_requests;
-        first_requests.on_refusal(failed_before, circumstances);
-        if first_requests.tell_of_file(failed_before) {
-            state.budget.forgive();
-            state.has_had_enough = false;
-            return true;
-        }
-        entry.is_refused_for_itself =
-            first_requests.is_for_itself(entry.refused, others_answered, is_beside_answers);
+        entry.is_refused_for_itself = if is_fault {
+            first_requests.on_fault(failed_before);
+            FirstRequests::is_fault_of_file(entry.refused, is_beside_answers)
+        } else {
+            first_requests.on_refusal(failed_before, circumstances);
+            if first_requests.tell_of_file(failed_before) {
+                state.budget.forgive();
+                state.has_had_enough = false;
+                return true;
+            }
+            first_requests.is_for_itself(entry.refused, others_answered)
+        };
         match entry.is_refused_for_itself {
             false => return false,
             true if !is_new => {}
