@@ -55,6 +55,28 @@ fn what_is_missing_comes_from_the_next_place_at_once() {
 }
 
 #[test]
+fn a_host_that_refuses_all_is_left_for_the_mirrors_after_some_seconds() {
+    for is_overloaded in [false, true] {
+        let mut world = world(Host::default().files(60, |_| 300_000));
+        let specs = with_mirrors(&world);
+        let paths: Vec<String> = world.hosts["one"].files.keys().cloned().collect();
+        world.get(specs);
+        world.run_for(Duration::from_millis(500));
+        let one = world.host_mut("one");
+        if is_overloaded {
+            one.bears = 0;
+        } else {
+            one.broken.extend(paths);
+        }
+        world.run();
+        world.assert_each_byte_once();
+        let of_one = world.fetches.iter().filter(|(_, it)| it.url.host_str() == Some("one"));
+        assert!(of_one.count() < 40, "overloaded: {is_overloaded}");
+        assert!(world.seconds() < 30.0, "overloaded: {is_overloaded}, {}", world.seconds());
+    }
+}
+
+#[test]
 fn a_host_that_was_never_reached_is_left_at_once() {
     let one = Host { refuses: true, ..Host::default().files(30, |_| 30_000) };
     let mut world = world(one);

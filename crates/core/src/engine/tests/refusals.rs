@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::policy::Hat;
 use pelton_algos::retries::RetryConfig;
 
 use super::super::*;
@@ -384,6 +385,28 @@ fn a_host_that_was_away_gives_all_and_is_asked_for_as_much_as_before() {
                 assert!(lost < 6.0, "{name}: {lost} s for three");
             }
         }
+    }
+}
+
+#[test]
+fn a_host_that_is_away_again_and_again_gives_all() {
+    for kind in [ErrorKind::ServerError, ErrorKind::Overloaded] {
+        let host = Host { mbps: 40.0, ..Host::default().files(400, |_| 100_000) };
+        let mut world = World::new(Box::new(Hat)).host("one", host);
+        let paths: Vec<String> = world.hosts["one"].files.keys().cloned().collect();
+        world.get_all();
+        for _ in 0..4 {
+            world.run_for(Duration::from_secs(2));
+            match kind {
+                ErrorKind::Overloaded => world.host_mut("one").bears = 0,
+                _ => world.host_mut("one").broken.extend(paths.clone()),
+            }
+            world.run_for(Duration::from_secs(3));
+            world.host_mut("one").bears = usize::MAX;
+            world.host_mut("one").broken.clear();
+        }
+        world.run();
+        world.assert_each_byte_once();
     }
 }
 
