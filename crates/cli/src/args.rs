@@ -308,8 +308,9 @@ pub(crate) struct RetryArgs {
     /// Attempts at a file in a row without progress; 0 = no limit.
     ///
     /// A server that is overloaded (429, 503) is asked four times as often, twice for a file
-    /// where it answers for others, and one that has answered and can't be reached now is waited
-    /// for a minute for each attempt; not where N is 1.
+    /// where it answers for others; one that says 500, 502 or 504 to all is waited for up to a
+    /// minute, and one that has answered and can't be reached now a minute for each attempt; not
+    /// where N is 1.
     #[arg(long, value_name = "N", default_value = "5")]
     pub(crate) tries: u32,
     /// The pause after the first failure; it doubles with each further one.
