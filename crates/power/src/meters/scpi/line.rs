@@ -34,7 +34,14 @@ impl Line {
 
     pub(super) fn ask(&mut self) -> Result<String, String> {
         let sent = self.stream.get_mut().write_all(QUERY.as_bytes());
-        sent.map_err(|error| format!("it takes no query: {error}"))?;
+        if let Err(error) = sent {
+            let is_closed = is_closed(error.kind());
+            return Err(if is_closed {
+                CLOSED.into()
+            } else {
+                format!("it takes no query: {error}")
+            });
+        }
         let asked = Instant::now();
         let mut answer = Vec::new();
         while !answer.ends_with(b"\n") {
@@ -48,6 +55,7 @@ impl Line {
                 Err(error) if is_timeout(error.kind()) => {
                     return Err(format!("no answer within {} s", PATIENCE.as_secs()));
                 }
+                Err(error) if is_closed(error.kind()) => return Err(CLOSED.to_owned()),
                 Err(error) => return Err(format!("it gives no answer: {error}")),
             };
             let length =
@@ -60,6 +68,13 @@ impl Line {
         }
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
+}
+
+const CLOSED: &str = "it has closed the connection";
+
+/// What a socket says whose peer was gone before it was asked.
+fn is_closed(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
 /// How a socket says that nothing came in time (`SO_RCVTIMEO`).
