@@ -40,7 +40,7 @@ pub struct OriginBudget {
     absence: Absence,
 }
 
-/// A request that was refused (429, 503), or whose connection was closed instead of an answer.
+/// A request that was refused (429, 5xx), or whose connection was closed instead of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
     /// When it was made.

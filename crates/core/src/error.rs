@@ -97,7 +97,7 @@ impl ErrorKind {
 
     /// Whether it says that the origin has more load than it takes.
     pub const fn is_overload(self) -> bool {
-        matches!(self, Self::Connect | Self::Timeout | Self::Reset) || self.is_refusal()
+        matches!(self, Self::Connect | Self::Timeout | Self::Reset | Self::Overloaded)
     }
 
     /// Whether it is a status that says that the server, or what is behind it, does not serve this at present: it may be

@@ -90,7 +90,7 @@ pub(super) struct Transfer {
     pub(super) attempt: u64,
     /// Failed attempts in a row without progress.
     pub(super) failures: u32,
-    /// How often in a row it was refused (429, 503, or a closed connection), and what its origin had answered before.
+    /// How often in a row it was refused (429, 5xx, or a closed connection), and what its origin had answered before.
     pub(super) refused: u32,
     pub(super) answered_before: u64,
     /// When it was refused first of those times.

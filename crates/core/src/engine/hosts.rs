@@ -45,22 +45,22 @@ impl Engine {
         let (origin, kind) = (stream.origin, failure.kind);
         let is_turned_away = stream.is_turned_away(kind);
         let is_fault = kind == ErrorKind::ServerError;
-        if is_fault && self.has_faults_for_good(now, stream)
+        // Who wants one attempt need not know why it failed.
+        let is_one_of_one = is_fault && self.config.retry.attempts == 1;
+        if is_one_of_one
+            || is_fault && self.has_faults_for_good(now, stream)
             || (kind.is_refusal() || is_turned_away) && self.tells_of_file(now, stream, is_fault)
         {
             self.redecide = true;
             return false;
         }
         self.origin(origin).has_had_enough |= kind == ErrorKind::Overloaded;
-        let is_too_much =
-            (kind.is_overload() || is_turned_away) && self.note_overload(now, stream, failure);
+        let may_be_too_much = kind.is_overload() || is_fault || is_turned_away;
+        let is_too_much = may_be_too_much && self.note_overload(now, stream, failure);
         // Whoever has never answered may mind the part itself.
         let refuses = kind.is_answer() || is_turned_away && !self.origin(origin).has_answered();
         if stream.whole && stream.in_parts && !stream.has_head && refuses {
             self.origin(origin).note_ranges(true, Some(false));
-        } else if stream.is_plain() && !stream.has_head && refuses {
-            // It minds the whole as well.
-            self.origin(origin).refused_parts = 0;
         }
         let is_unreachable = stream.is_unreachable(kind);
         if is_unreachable {
@@ -70,7 +70,7 @@ impl Engine {
             self.growth.on_refusal(now);
             self.spread.on_refusal(now);
         }
-        self.redecide |= is_unreachable || kind.is_overload() || is_turned_away;
+        self.redecide |= is_unreachable || may_be_too_much;
         let concerns_all = matches!(kind, ErrorKind::Tls | ErrorKind::Overloaded);
         (is_unreachable || concerns_all || is_turned_away)
             && self.fails_whole_origin(now, origin, kind)
@@ -78,10 +78,10 @@ impl Engine {
 
     /// Whether the origin of `stream` has faults that do not pass, so that each file is asked for as if there were no other.
     fn has_faults_for_good(&mut self, now: Timestamp, stream: &Stream) -> bool {
-        let attempts = self.config.retry.attempts;
-        let may_be_back = attempts == u32::MAX || self.may_be_back(now, stream);
+        let asks_for_ever = self.config.retry.attempts == u32::MAX;
+        let may_be_back = asks_for_ever || self.may_be_back(now, stream);
         let state = &mut self.origins[stream.origin.0 as usize];
-        if attempts == 1 || state.budget.vain_requests() > 0 && !may_be_back {
+        if state.budget.vain_requests() > 0 && !may_be_back {
             state.has_faults_for_good = true;
             state.budget.forgive();
         }
