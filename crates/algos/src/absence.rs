@@ -8,12 +8,24 @@ use crate::time::Timestamp;
 /// Who is away again within this time of when what it bore was allowed again may be so because of that.
 const PROVEN_AFTER: Duration = Duration::from_secs(10);
 
+/// So many times as many were served at once as were under way when one was refused.
+const MANY_MORE: u32 = 2;
+
+/// What is known of an origin that is back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Back {
+    /// It served so many requests at once before.
+    pub(crate) borne: u32,
+    /// It never served more than one, so what was too many was found while it was away.
+    pub(crate) is_unknown: bool,
+}
+
 /// What an origin bore, and whether it refuses more than what would be one too many.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Absence {
     /// Most requests that were served at once since it was back last.
     served: u32,
-    /// It has refused a request that was alone, and answered none since.
+    /// It has refused a request that was alone, or beside few others, and answered none since.
     is_away: bool,
     back_at: Option<Timestamp>,
 }
@@ -24,14 +36,20 @@ impl Absence {
         self.served = self.served.max(at_once);
     }
 
-    /// A request was refused while `in_use` were under way, it included. How many there were is no reason where there
-    /// was no other.
-    pub(crate) const fn on_refusal(&mut self, in_use: u32) {
-        self.is_away |= in_use <= 1;
+    /// A request was refused while `in_use` were under way, it included, and `is_since_cut`, made since fewer are allowed. How
+    /// many there were is no reason where there was no other, nor where many more were served before.
+    pub(crate) const fn on_refusal(&mut self, in_use: u32, is_since_cut: bool) {
+        let are_few = is_since_cut && in_use <= self.served / MANY_MORE;
+        self.is_away |= in_use <= 1 || are_few;
     }
 
-    /// A request was answered. How many were served at once before the origin was away, if it is back now.
-    pub(crate) fn on_answer(&mut self, now: Timestamp) -> Option<u32> {
+    /// Whether it refuses whatever it is asked for.
+    pub(crate) const fn is_away(self) -> bool {
+        self.is_away
+    }
+
+    /// A request was answered. What the origin bore before it was away, if it is back now.
+    pub(crate) fn on_answer(&mut self, now: Timestamp) -> Option<Back> {
         if !std::mem::take(&mut self.is_away) {
             return None;
         }
@@ -39,8 +57,9 @@ impl Absence {
         if was_recent {
             return None;
         }
-        self.back_at = Some(now);
-        Some(std::mem::take(&mut self.served))
+        let is_first = self.back_at.replace(now).is_none();
+        let borne = std::mem::take(&mut self.served);
+        Some(Back { borne, is_unknown: is_first && borne <= 1 })
     }
 }
 
@@ -57,11 +76,22 @@ mod tests {
         let mut absence = Absence::default();
         absence.on_served(7);
         absence.on_served(3);
-        absence.on_refusal(8);
+        absence.on_refusal(8, false);
         assert_eq!(absence.on_answer(at(1)), None, "there were others");
-        absence.on_refusal(1);
-        assert_eq!(absence.on_answer(at(4)), Some(7));
+        absence.on_refusal(1, true);
+        assert_eq!(absence.on_answer(at(4)), Some(Back { borne: 7, is_unknown: false }));
         assert_eq!(absence.on_answer(at(5)), None);
+    }
+
+    #[test]
+    fn of_who_was_away_from_the_start_nothing_is_known_once() {
+        let mut absence = Absence::default();
+        let mut back = |secs| {
+            absence.on_refusal(1, true);
+            absence.on_served(1);
+            absence.on_answer(at(secs)).map(|back| back.is_unknown)
+        };
+        assert_eq!((back(1), back(20)), (Some(true), Some(false)));
     }
 
     #[test]
@@ -69,8 +99,8 @@ mod tests {
         let mut absence = Absence::default();
         let mut back = |secs| {
             absence.on_served(5);
-            absence.on_refusal(1);
-            absence.on_answer(at(secs))
+            absence.on_refusal(1, true);
+            absence.on_answer(at(secs)).map(|back| back.borne)
         };
         assert_eq!(back(10), Some(5));
         assert_eq!(back(12), None);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::absence::Absence;
+use crate::absence::{Absence, Back};
 use crate::breaks::{Breaks, Tells};
 use crate::refusals::{Cut, Refusals, Told};
 use crate::regrowth::Regrowth;
@@ -147,9 +147,10 @@ impl OriginBudget {
             return false;
         }
         (self.overloaded_at, self.overloaded_from) = (Some(now), began);
-        // What was refused alone was not one too many, nor is one where none is answered.
+        // What was refused alone, or beside few, was not one too many, nor is one where none is answered.
         let is_serving = std::mem::take(&mut self.has_answered) || served > 0;
-        let tells_number = is_serving && in_use > 1 && self.allowed > 1;
+        let is_away = served > 0 && self.absence.is_away();
+        let tells_number = is_serving && in_use > 1 && self.allowed > 1 && !is_away;
         if tells_number {
             let before = self.allowed.min(in_use);
             self.too_many = Some(before.max(2));
@@ -245,7 +246,7 @@ impl OriginBudget {
         let Refusal { began, in_use, served, asked_for, is_of_rate, is_closed, may_be_file } =
             refusal;
         let waiting = in_use.saturating_sub(served + 1);
-        self.absence.on_refusal(in_use);
+        self.absence.on_refusal(in_use, began >= self.changed);
         if is_closed {
             self.regrowth.on_closed(served);
         } else {
@@ -317,7 +318,7 @@ impl OriginBudget {
 
     /// It could not be reached, while `in_use` connections were, that one included.
     pub const fn on_unreachable(&mut self, in_use: u32) {
-        self.absence.on_refusal(in_use);
+        self.absence.on_refusal(in_use, false);
     }
 
     /// A request is made: where it limits how many it answers in a time the next one has to wait.
@@ -410,6 +411,17 @@ impl OriginBudget {
         }
     }
 
+    /// As [`allowed`](Self::allowed) beside so many that are being `served`: those go on while an origin refuses all
+    /// others, and one more shows whether it is back.
+    pub fn allowed_beside(&self, now: Timestamp, served: u32) -> u32 {
+        let allowed = self.allowed(now);
+        if allowed > 0 && self.vain_requests > 0 && self.absence.is_away() {
+            allowed.max(self.allowed.min(served.saturating_add(1)))
+        } else {
+            allowed
+        }
+    }
+
     /// The budget without regard to a server's request to wait: what plans are made with.
     pub const fn capacity(&self) -> u32 {
         self.allowed
@@ -426,13 +438,17 @@ impl OriginBudget {
             self.has_answered = true;
             self.end_vain();
         }
-        let is_back = self.absence.on_answer(now).is_some_and(|borne| self.on_back(now, borne));
+        let is_back = self.absence.on_answer(now).is_some_and(|back| self.on_back(now, back));
         self.on_served(now) || is_back
     }
 
-    /// It was away for a while, whatever it was asked for, and bore so many before.
-    fn on_back(&mut self, now: Timestamp, borne: u32) -> bool {
-        let is_news = self.on_borne(borne);
+    /// It was away for a while, whatever it was asked for.
+    fn on_back(&mut self, now: Timestamp, back: Back) -> bool {
+        let is_news = self.on_borne(back.borne);
+        if back.is_unknown {
+            self.too_many = None;
+            self.regrowth.on_unknown();
+        }
         if is_news {
             self.too_many = self.too_many.filter(|too_many| *too_many > self.allowed);
             self.changed = now;

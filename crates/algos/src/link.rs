@@ -129,6 +129,10 @@ const HELD_UP: f64 = 0.25;
 /// as after a loss.
 const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
 
+/// Within one machine the time of processes is what counts, and a window of such a path holds no whole packet: it would tell
+/// nothing of longer round trips.
+const LEAST_RTT: Duration = Duration::from_micros(50);
+
 /// On a short path it is the server that limits a stream, and hardly one gives less than this.
 const LEAST_STREAM_RATE: BitRate = BitRate::from_kbps(1_000);
 
@@ -203,8 +207,7 @@ impl LinkEstimator {
     pub fn on_rtt(&mut self, now: Timestamp, rtt: Duration) {
         // While transfers fill the path they fill its queue, too: it is not the path that has become longer.
         let memory = if self.is_full() { Duration::MAX } else { self.config.memory * RTT_MEMORIES };
-        // Below a microsecond a clock has not measured anything.
-        self.rtt.push(now, rtt.max(Duration::from_micros(1)), memory);
+        self.rtt.push(now, rtt.max(LEAST_RTT), memory);
     }
 
     /// A round trip took so long of late, queues included. Returns whether that shows that the path has become longer: then it

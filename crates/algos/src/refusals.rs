@@ -19,6 +19,9 @@ const NEVER: f64 = 0.001;
 /// What is refused whatever is done has to become so many times as much before it tells anything again.
 const MORE_THAN_CHANCE: f64 = 2.0;
 
+/// Who refuses more than this part does not do so by chance.
+const MOST_BY_CHANCE: f64 = 0.75;
+
 /// Some may be refused for other reasons, whatever the main one is.
 const LEAST_PART: f64 = 0.02;
 
@@ -135,17 +138,20 @@ impl Refusals {
             self.contradictions += 1;
             self.served = 0;
         }
-        if self.evidence().is_some_and(|evidence| evidence >= CHANCE)
-            || self.contradictions >= CONTRADICTIONS
-        {
+        let are_all_refused = self.in_a_row > in_use.max(1).saturating_mul(IN_VAIN);
+        if are_all_refused {
+            self.contradictions = 0;
+        }
+        let is_chance = self.evidence().is_some_and(|evidence| evidence >= CHANCE)
+            || self.contradictions >= CONTRADICTIONS;
+        if is_chance && self.before.and(self.since).part() <= MOST_BY_CHANCE {
             self.on_chance(waiting);
             return Told::Chance;
         }
         let telling_part = (self.chance + TELLING_PART).max(self.chance * MORE_THAN_CHANCE);
         let is_telling = self.late >= telling_part
             && (self.cut.is_none() || self.since.all >= LATE_REQUESTS || self.late >= HALF);
-        let is_vain =
-            self.in_a_row > in_use.max(1).saturating_mul(IN_VAIN).max(self.longest_by_chance());
+        let is_vain = are_all_refused && self.in_a_row > self.longest_by_chance();
         if is_telling || is_vain || !has_answered { Told::TooMany } else { Told::Nothing }
     }
 

@@ -15,8 +15,8 @@ const SOON: Duration = Duration::from_millis(250);
 /// What an origin was seen to do when it was asked for too much.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Regrowth {
-    /// It served others all the same: so many times in a row one more was tried and refused. `None`: that is not known, or
-    /// others broke.
+    /// It served others all the same, or nothing is known of it: so many times in a row one more was tried and refused.
+    /// `None`: that is not known, or others broke.
     tries: Option<u32>,
     /// More are allowed than before the last refusal.
     has_grown: bool,
@@ -31,6 +31,11 @@ impl Regrowth {
             None => Some(0),
             Some(tries) => Some(tries.saturating_add(was_try.into())),
         };
+    }
+
+    /// What was too many was found while it was away, whatever it was asked for.
+    pub(crate) fn on_unknown(&mut self) {
+        *self = Self { tries: Some(0), has_grown: false };
     }
 
     /// More are allowed.

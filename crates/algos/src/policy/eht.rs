@@ -15,6 +15,9 @@ use crate::energy::Forecast;
 use crate::link::LinkEstimate;
 use crate::time::Timestamp;
 
+/// So many times as many channels as a search could try are another question than it answered.
+const MANY_MORE: u32 = 2;
+
 /// How a cluster's weight follows from its bytes and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weighting {
@@ -304,6 +307,12 @@ impl Eht {
     }
 }
 
+/// Whether a search that could try no more than `tried` channels was confined to a few of the `most` that are allowed
+/// now: a server that has just refused many allowed no more.
+const fn is_confined(tried: u32, most: u32) -> bool {
+    tried <= most / MANY_MORE
+}
+
 impl Policy for Eht {
     fn name(&self) -> &'static str {
         "eht"
@@ -313,7 +322,10 @@ impl Policy for Eht {
         let most = observation.limits.max_channels.max(1);
         self.phase = match std::mem::replace(&mut self.phase, Phase::Undecided) {
             Phase::Undecided | Phase::Uninformed => self.begin(now, observation),
-            Phase::Searching(search) if search.is_outdated(&self.config, &observation.link) => {
+            Phase::Searching(search)
+                if search.is_outdated(&self.config, &observation.link)
+                    || is_confined(search.most(), most) =>
+            {
                 self.begin(now, observation)
             }
             Phase::Searching(search) => self.continue_search(now, observation, search),
@@ -329,6 +341,9 @@ impl Policy for Eht {
                     Some(search) => Phase::Searching(search),
                     None => Phase::Settled { channels, link, searched: None },
                 }
+            }
+            Phase::Settled { searched: Some(found), .. } if is_confined(found.most, most) => {
+                self.begin(now, observation)
             }
             settled @ Phase::Settled { .. } => settled,
         };
@@ -354,7 +369,7 @@ impl Policy for Eht {
     fn allows_growth(&self) -> bool {
         match &self.phase {
             Phase::Searching(_) => false,
-            Phase::Settled { searched: Some(found), .. } => found.is_most,
+            Phase::Settled { channels, searched: Some(found), .. } => *channels >= found.most,
             Phase::Undecided | Phase::Uninformed | Phase::Settled { searched: None, .. } => true,
         }
     }

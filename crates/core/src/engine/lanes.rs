@@ -122,7 +122,7 @@ impl Engine {
     pub(super) fn room_to_split(&self, now: Timestamp, origin: OriginId) -> bool {
         let state = &self.origins[origin.0 as usize];
         let room = if state.multiplexes { self.room.shared } else { u32::MAX };
-        let connections = state.budget.allowed(now).min(room);
+        let connections = state.budget.allowed_beside(now, state.served).min(room);
         let files = state.files_in_transfer().saturating_sub(state.idle);
         let further = state.streams.saturating_sub(files);
         self.room(now, origin) > 0
@@ -157,7 +157,7 @@ impl OriginState {
     /// Streams that may be in flight at `now`: `sharing` where they share connections, and where they do
     /// not `pipelined` over each.
     fn stream_budget(&self, now: Timestamp, sharing: u32, pipelined: u32) -> u32 {
-        let connections = self.budget.allowed(now);
+        let connections = self.budget.allowed_beside(now, self.served);
         if self.multiplexes {
             connections.saturating_mul(STREAMS_PER_CONNECTION).min(sharing)
         } else {

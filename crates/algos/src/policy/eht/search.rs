@@ -31,8 +31,8 @@ pub(super) struct Search {
 pub(super) struct Found {
     /// In words.
     pub(super) why: String,
-    /// More channels than the best were not among those that it could try.
-    pub(super) is_most: bool,
+    /// The most channels that it could try.
+    pub(super) most: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +112,11 @@ impl Search {
         !is_most && link.differs_in_bandwidth(&self.link, config.link_change * GUESSED)
     }
 
+    /// The most channels that it can try.
+    pub(super) fn most(&self) -> u32 {
+        self.candidates.iter().copied().max().unwrap_or(1)
+    }
+
     /// Takes note of the present totals. After the last window: the best number of channels, and
     /// what was found.
     pub(super) fn on_totals(
@@ -152,8 +157,7 @@ impl Search {
         let tried: Vec<_> = self.tried.iter().map(|(n, e)| format!("{n}: {e:.3e}")).collect();
         let best_of = count(best, "channel");
         let why = format!("searched, best with {best_of} ({unit}: {})", tried.join(", "));
-        let is_most = self.candidates.iter().all(|channels| *channels <= best);
-        Some((best, Found { why, is_most }))
+        Some((best, Found { why, most: self.most() }))
     }
 
     fn on_window(&mut self, config: &EhtConfig, link: &LinkEstimate, efficiency: f64) {
