@@ -28,6 +28,12 @@ const OTHERS_ANSWERED: u64 = 8;
 const HAPPENS: f64 = 0.01;
 const LEAST_AGAIN: u32 = 3;
 
+/// So many times as many refusals in a row as requests are under way, or as so many, are no files' fault where so many files
+/// were answered that had been refused.
+const TELLING_AGAIN: u32 = 4;
+const MANY_MORE: u32 = 2;
+const FEW: u32 = 4;
+
 /// So many first requests tell what part of them is refused. More than such a part is no chance, and what is as rare as
 /// that hardly happens by chance to any file of a list.
 const FIRST_REQUESTS: u32 = 16;
@@ -58,6 +64,10 @@ pub struct FirstRequests {
     refused: u32,
     /// Requests for files that had been refused, of which none was answered.
     refused_again: u32,
+    /// Files that were answered after they had been refused.
+    answered_again: u32,
+    /// Requests that were refused since the last answer.
+    in_a_row: u32,
 }
 
 impl FirstRequests {
@@ -69,8 +79,10 @@ impl FirstRequests {
         circumstances: Circumstances,
     ) {
         let Circumstances { alone, since_answer } = circumstances;
+        self.in_a_row = 0;
         if refused_before > 0 {
             self.refused_again = 0;
+            self.answered_again = self.answered_again.saturating_add(1);
         }
         if failed_before == 0 {
             self.answered = self.answered.saturating_add(1);
@@ -84,6 +96,7 @@ impl FirstRequests {
     /// The same for one that was refused.
     pub fn on_refusal(&mut self, failed_before: u64, circumstances: Circumstances) {
         let Circumstances { alone, since_answer } = circumstances;
+        self.in_a_row = self.in_a_row.saturating_add(1);
         if failed_before == 0 {
             self.refused = self.refused.saturating_add(1);
         }
@@ -102,6 +115,7 @@ impl FirstRequests {
     /// The same for one to which its server says that it has a fault (500, 502, 504): that is none of files that are not
     /// ready.
     pub fn on_fault(&mut self, failed_before: u64) {
+        self.in_a_row = self.in_a_row.saturating_add(1);
         self.refused = self.refused.saturating_add((failed_before == 0).into());
     }
 
@@ -126,6 +140,13 @@ impl FirstRequests {
             && self.answered_later >= TELLING_LATER
             && are_answered.powf(f64::from(self.answered_later)) <= HAPPENS
             && failed_before < MOST_UNREADY
+    }
+
+    /// Whether all requests are refused of late while so many are under way, where files were answered before that had been
+    /// refused: that tells of no file.
+    pub fn are_all_refused(self, in_use: u32) -> bool {
+        self.answered_again >= TELLING_AGAIN
+            && self.in_a_row > in_use.max(FEW).saturating_mul(MANY_MORE)
     }
 
     /// Whether a file that was refused `in_a_row`, while so many requests for others were answered, is refused for

@@ -96,8 +96,10 @@ impl Engine {
         // Others that are under way may bring it all the same.
         let counts = stream.attempt == entry.attempt && entry.ranges.streams() == 0;
         let failed_before = stream.attempt.max(entry.refused.into());
-        entry.refused += u32::from(counts);
         let state = &mut self.origins[stream.origin.0 as usize];
+        let in_use = state.streams + 1;
+        let are_all_refused = is_new && state.first_requests.are_all_refused(in_use);
+        entry.refused += u32::from(counts && !are_all_refused);
         if entry.refused == 1 {
             (entry.refused_at, entry.answered_before) = (now, state.answered);
         }
@@ -108,7 +110,7 @@ impl Engine {
         let first_requests = &mut state.first_requests;
         entry.is_refused_for_itself = if is_fault {
             first_requests.on_fault(failed_before);
-            FirstRequests::is_fault_of_file(entry.refused, is_beside_answers)
+            !are_all_refused && FirstRequests::is_fault_of_file(entry.refused, is_beside_answers)
         } else {
             first_requests.on_refusal(failed_before, circumstances);
             if first_requests.tell_of_file(failed_before) {
@@ -116,7 +118,7 @@ impl Engine {
                 state.has_had_enough = false;
                 return true;
             }
-            first_requests.is_for_itself(entry.refused, others_answered)
+            !are_all_refused && first_requests.is_for_itself(entry.refused, others_answered)
         };
         match entry.is_refused_for_itself {
             false => return false,
