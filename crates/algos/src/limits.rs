@@ -671,6 +671,57 @@ mod tests {
     }
 
     #[test]
+    fn who_refuses_all_but_what_it_serves_is_away() {
+        let mut budget = OriginBudget::new(64);
+        let answer = |budget: &mut OriginBudget, millis, served| {
+            budget.on_answer(at(millis), served);
+            budget.on_success(at(millis), at(millis));
+        };
+        (1..=16).for_each(|served| answer(&mut budget, 100, served));
+        (0..12).for_each(|_| {
+            budget.on_refusal(at(200), Refusal { served: 1, ..refused(at(150), 16) });
+        });
+        let cut = budget.capacity();
+        assert!(cut < 16);
+        for millis in [1_500, 3_000] {
+            budget.on_refusal(at(millis), Refusal { served: 1, ..refused(at(millis), 2) });
+        }
+        assert_eq!((budget.capacity(), budget.vain_requests()), (cut, 2), "two are not too many");
+        assert_eq!(budget.allowed_beside(at(3_000), 7), cut.min(8), "what it serves, and a try");
+        answer(&mut budget, 4_000, 2);
+        assert_eq!((budget.capacity(), budget.vain_requests()), (16, 0));
+    }
+
+    #[test]
+    fn who_was_away_from_the_start_is_soon_asked_for_more() {
+        let mut budget = OriginBudget::new(16);
+        budget.on_overload(at(0), at(0), 2, None);
+        budget.on_refusal(at(1_200), refused(at(1_100), 1));
+        assert_eq!(budget.capacity(), 1);
+        budget.on_answer(at(2_000), 1);
+        budget.on_success(at(2_000), at(2_000));
+        let grows = (2_000..4_000).step_by(250).filter(|now| budget.on_served(at(*now))).count();
+        assert!(budget.capacity() == 16 && grows == 6, "{}, {grows}", budget.capacity());
+    }
+
+    #[test]
+    fn bans_are_no_chance() {
+        let mut budget = OriginBudget::new(64);
+        for ban in 0..20 {
+            let now = ban * 10_000;
+            (1..=4).for_each(|served| {
+                budget.on_answer(at(now), served);
+                budget.on_success(at(now), at(now));
+            });
+            for refusal in 0..12 {
+                let now = now + 100 + refusal * 500;
+                budget.on_refusal(at(now), Refusal { served: 1, ..refused(at(now), 2) });
+            }
+            assert!(!budget.refuses_by_chance(), "{ban}");
+        }
+    }
+
+    #[test]
     fn as_many_connections_as_are_served_are_left() {
         let mut budget = OriginBudget::new(64);
         assert!(budget.on_unserved(at(1000), 3, 0, true));

@@ -28,11 +28,9 @@ const OTHERS_ANSWERED: u64 = 8;
 const HAPPENS: f64 = 0.01;
 const LEAST_AGAIN: u32 = 3;
 
-/// So many times as many refusals in a row as requests are under way, or as so many, are no files' fault where so many files
-/// were answered that had been refused.
+/// So many refusals in a row, and more, are no files' fault where so many files were answered that had been refused.
+const MANY_IN_A_ROW: u32 = 8;
 const TELLING_AGAIN: u32 = 4;
-const MANY_MORE: u32 = 2;
-const FEW: u32 = 4;
 
 /// So many first requests tell what part of them is refused. More than such a part is no chance, and what is as rare as
 /// that hardly happens by chance to any file of a list.
@@ -68,6 +66,7 @@ pub struct FirstRequests {
     answered_again: u32,
     /// Requests that were refused since the last answer.
     in_a_row: u32,
+    times_of_all: u32,
 }
 
 impl FirstRequests {
@@ -96,7 +95,7 @@ impl FirstRequests {
     /// The same for one that was refused.
     pub fn on_refusal(&mut self, failed_before: u64, circumstances: Circumstances) {
         let Circumstances { alone, since_answer } = circumstances;
-        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.refused_one_more();
         if failed_before == 0 {
             self.refused = self.refused.saturating_add(1);
         }
@@ -115,7 +114,7 @@ impl FirstRequests {
     /// The same for one to which its server says that it has a fault (500, 502, 504): that is none of files that are not
     /// ready.
     pub fn on_fault(&mut self, failed_before: u64) {
-        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.refused_one_more();
         self.refused = self.refused.saturating_add((failed_before == 0).into());
     }
 
@@ -142,11 +141,23 @@ impl FirstRequests {
             && failed_before < MOST_UNREADY
     }
 
-    /// Whether all requests are refused of late while so many are under way, where files were answered before that had been
-    /// refused: that tells of no file.
-    pub fn are_all_refused(self, in_use: u32) -> bool {
-        self.answered_again >= TELLING_AGAIN
-            && self.in_a_row > in_use.max(FEW).saturating_mul(MANY_MORE)
+    /// Whether all requests are refused of late, where files were answered before that had been refused: that tells of no
+    /// file.
+    pub const fn are_all_refused(self) -> bool {
+        self.answered_again >= TELLING_AGAIN && self.in_a_row > MANY_IN_A_ROW
+    }
+
+    /// How often that was so: what a file was refused before tells no more of it.
+    pub const fn times_of_all(self) -> u32 {
+        self.times_of_all
+    }
+
+    fn refused_one_more(&mut self) {
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        if self.are_all_refused() {
+            self.refused_again = 0;
+            self.times_of_all += u32::from(self.in_a_row == MANY_IN_A_ROW + 1);
+        }
     }
 
     /// Whether a file that was refused `in_a_row`, while so many requests for others were answered, is refused for
@@ -304,6 +315,22 @@ mod tests {
     /// Alone, and so many milliseconds after an answer.
     fn after(millis: u64) -> Circumstances {
         Circumstances { since_answer: Duration::from_millis(millis), ..ALONE }
+    }
+
+    #[test]
+    fn who_refuses_all_between_answers_means_no_file() {
+        let beside = Circumstances { alone: false, since_answer: Duration::from_millis(5) };
+        let mut first = FirstRequests::default();
+        (0..40).for_each(|_| first.on_refusal(1, beside));
+        assert!(!first.are_all_refused(), "none of those was ever answered");
+        (0..4).for_each(|_| first.on_answer(1, 1, beside));
+        (0..8).for_each(|_| first.on_refusal(1, beside));
+        assert!(!first.are_all_refused() && first.times_of_all() == 0, "some may be refused");
+        (0..8).for_each(|_| assert!(!first.is_for_itself(2, 7)));
+        (0..8).for_each(|_| first.on_fault(1));
+        assert!(first.are_all_refused() && first.times_of_all() == 1);
+        first.on_answer(0, 0, beside);
+        assert!(!first.are_all_refused() && first.times_of_all() == 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where a response sends the client (RFC 9110, section 15.4).
 
-use http::header::LOCATION;
+use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderMap, StatusCode};
 use url::Url;
 
@@ -43,7 +43,12 @@ impl Redirects {
             return refused("without TLS: --allow-downgrade follows it all the same");
         }
         if self.visited.contains(&target) {
-            return refused("in a circle");
+            let wants_cookie = headers.contains_key(SET_COOKIE);
+            return refused(if wants_cookie {
+                "in a circle, with a cookie that it wants back: give one with --cookie-file"
+            } else {
+                "in a circle"
+            });
         }
         if self.visited.len() > self.most {
             return refused(&format!("after {} redirects: more are not followed", self.most));
@@ -100,6 +105,10 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Redirect);
         let message = "http://a.test/2: redirects to http://a.test/1 in a circle";
         assert_eq!(error.message(), message);
+        let headers = [(LOCATION, "/1"), (SET_COOKIE, "a=b")];
+        let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
+        let error = circle.next(StatusCode::FOUND, &HeaderMap::from_iter(headers)).unwrap_err();
+        assert!(error.message().contains("--cookie-file"), "{}", error.message());
 
         let mut chain = redirects("http://a.test/1");
         for location in ["/2", "/3", "/4"] {

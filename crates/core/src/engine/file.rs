@@ -93,6 +93,8 @@ pub(super) struct Transfer {
     /// How often in a row it was refused (429, 5xx, or a closed connection), and what its origin had answered before.
     pub(super) refused: u32,
     pub(super) answered_before: u64,
+    /// How often its origin had refused all files for a while when this one was refused last.
+    pub(super) times_of_all: u32,
     /// When it was refused first of those times.
     pub(super) refused_at: Timestamp,
     /// That is so for itself, whatever is asked for beside it.
@@ -172,6 +174,7 @@ impl Transfer {
             attempt: 0,
             failures: 0,
             refused: 0,
+            times_of_all: 0,
             answered_before: 0,
             refused_at: Timestamp::START,
             is_refused_for_itself: false,

@@ -97,8 +97,11 @@ impl Engine {
         let counts = stream.attempt == entry.attempt && entry.ranges.streams() == 0;
         let failed_before = stream.attempt.max(entry.refused.into());
         let state = &mut self.origins[stream.origin.0 as usize];
-        let in_use = state.streams + 1;
-        let are_all_refused = is_new && state.first_requests.are_all_refused(in_use);
+        let are_all_refused = is_new && state.first_requests.are_all_refused();
+        let times_of_all = state.first_requests.times_of_all();
+        if std::mem::replace(&mut entry.times_of_all, times_of_all) != times_of_all {
+            entry.refused = 0;
+        }
         entry.refused += u32::from(counts && !are_all_refused);
         if entry.refused == 1 {
             (entry.refused_at, entry.answered_before) = (now, state.answered);

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::{Duration, SystemTime};
 
+use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, StatusCode};
 use url::Url;
 
@@ -31,6 +32,16 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         _ => "; this is no answer that holds a file: check the URL and the headers",
     };
     let reason = status.canonical_reason().unwrap_or("");
+    let wanted = if status == StatusCode::UNAUTHORIZED { unspoken_scheme(headers) } else { None };
+    let advice = wanted.map_or_else(
+        || advice.to_owned(),
+        |scheme| {
+            format!(
+                "; it wants credentials by the scheme {scheme}, and only Basic is spoken with --user: \
+                 --header or --cookie-file may do"
+            )
+        },
+    );
     let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());
     let error = Error::new(kind, message);
     if kind == ErrorKind::Auth && status == StatusCode::FORBIDDEN {
@@ -42,6 +53,28 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         }
         None => error,
     }
+}
+
+/// No scheme that is registered has a name as long as this.
+const LONGEST_SCHEME: usize = 24;
+
+/// The scheme that a server wants credentials by (RFC 9110 section 11.6.1), where it does not take Basic.
+fn unspoken_scheme(headers: &HeaderMap) -> Option<&str> {
+    let mut wanted = None;
+    for challenge in headers.get_all(WWW_AUTHENTICATE) {
+        // Several may be in one line: their parameters follow the scheme after a space.
+        for part in challenge.to_str().ok()?.split(',') {
+            let first = part.split_whitespace().next().unwrap_or("");
+            if first.eq_ignore_ascii_case("basic") {
+                return None;
+            }
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            if !first.is_empty() && first.len() <= LONGEST_SCHEME && first.chars().all(is_name) {
+                wanted.get_or_insert(first);
+            }
+        }
+    }
+    wanted
 }
 
 /// Whether a server that says this to a range may well have something else to say to a request for
@@ -122,6 +155,24 @@ mod tests {
         );
         assert!(advice(StatusCode::UNAUTHORIZED).contains("--user"));
         assert!(advice(StatusCode::BAD_REQUEST).contains("https://"), "to a port of TLS");
+    }
+
+    #[test]
+    fn a_scheme_that_is_not_spoken_is_named() {
+        let url: Url = "http://host/file".parse().unwrap();
+        let said = |challenges: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for challenge in challenges {
+                headers.append(WWW_AUTHENTICATE, challenge.parse().unwrap());
+            }
+            status_error(&url, StatusCode::UNAUTHORIZED, &headers).message()
+        };
+        let digest = r#"Digest realm="a, b", nonce="x=""#;
+        assert!(said(&[digest]).contains("the scheme Digest"), "{}", said(&[digest]));
+        for basic in [&["basic realm=x", digest][..], &[r#"Digest realm="r", Basic realm="r""#]] {
+            assert!(said(basic).contains("give credentials with --user"), "{}", said(basic));
+        }
+        assert!(said(&["<b>"]).contains("give credentials with --user"));
     }
 
     #[test]

@@ -146,6 +146,23 @@ fn a_changed_link_is_searched_again() {
 }
 
 #[test]
+fn a_search_that_could_try_few_channels_begins_anew_where_many_are_allowed() {
+    let clusters = [Cluster::new(crate::cluster::SizeClass::Medium, 10_000, Bytes(7_000_000_000))];
+    let model = ConstantPower::default();
+    let mut seen = observation(&clusters, &model);
+    let most = std::mem::replace(&mut seen.limits.max_channels, 2);
+    let mut eht = Eht::default();
+    let decision = eht.decide(Timestamp::START, &seen);
+    assert!(decision.reason.contains("of at most 2"), "{}", decision.reason);
+    seen.limits.max_channels = 3;
+    let decision = eht.decide(Timestamp::from_millis(10), &seen);
+    assert!(decision.reason.contains("of at most 2"), "{}", decision.reason);
+    seen.limits.max_channels = most;
+    let decision = eht.decide(Timestamp::from_millis(20), &seen);
+    assert!(!decision.reason.contains("of at most 2"), "{}", decision.reason);
+}
+
+#[test]
 fn without_sizes_all_channels_are_used_and_then_the_model() {
     let clusters = worked_clusters();
     let model = ConstantPower::default();

@@ -1,6 +1,6 @@
 //! An origin, and what the driver has of its files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
 
 use pelton_algos::ranges::ByteRange;
@@ -87,6 +87,10 @@ pub(super) struct Host {
     pub(super) answers_each: Duration,
     /// When it has answered last.
     pub(super) answered: Option<Timestamp>,
+    /// Whoever asks more often than this in such a time is refused, and what is refused counts.
+    pub(super) most_in: Option<(usize, Duration)>,
+    /// When it was asked in that time.
+    pub(super) asked: VecDeque<Timestamp>,
     /// Every so manieth request is answered with 503, and so many were made.
     pub(super) refuses_each: Option<u64>,
     pub(super) requests: u64,
@@ -135,6 +139,8 @@ impl Default for Host {
             turns_away: false,
             answers_each: Duration::ZERO,
             answered: None,
+            most_in: None,
+            asked: VecDeque::new(),
             refuses_each: None,
             requests: 0,
             refuses_part: 0.0,
@@ -155,6 +161,13 @@ impl Host {
     /// Whether it refuses a request for `path`, which counts.
     pub(super) fn refuses_now(&mut self, now: Timestamp, path: &str) -> bool {
         self.requests += 1;
+        if let Some((most, time)) = self.most_in {
+            self.asked.retain(|at| now.saturating_since(*at) < time);
+            self.asked.push_back(now);
+            if self.asked.len() > most {
+                return true;
+            }
+        }
         if self.refuses_each.is_some_and(|each| self.requests.is_multiple_of(each)) {
             return true;
         }

@@ -389,6 +389,45 @@ fn a_host_that_was_away_gives_all_and_is_asked_for_as_much_as_before() {
 }
 
 #[test]
+fn a_host_that_is_away_for_all_but_what_it_serves_is_asked_for_as_much_as_before() {
+    for (policy, same) in policies().into_iter().zip(policies()) {
+        let name = policy.name().to_owned();
+        let begun = |policy| {
+            // A stream brings 10 Mbit/s, so a large file takes longer than the host is away.
+            let host = Host { window: 64 * 1024, ..Host::default() };
+            let size = |file| if file < 3 { 8_000_000 } else { 300_000 };
+            let mut world = World::new(policy).host("one", host.files(200, size));
+            world.get_all();
+            world
+        };
+        let mut undisturbed = begun(same);
+        undisturbed.run();
+        let (world, meanwhile) = away(begun(policy), ErrorKind::Overloaded);
+        world.assert_each_byte_once();
+        assert!(meanwhile < 150, "{name}: {meanwhile} requests while it was away");
+        let lost = world.seconds() - undisturbed.seconds();
+        assert!(lost < 6.0, "{name}: {lost} s for three");
+    }
+}
+
+#[test]
+fn a_limit_that_counts_what_it_refuses_loses_no_files() {
+    for (most, seconds, files) in [(50, 1, 300), (20, 1, 100), (100, 10, 200)] {
+        let most_in = Some((most, Duration::from_secs(seconds)));
+        let host = Host { most_in, rtt: Duration::from_millis(5), ..Host::default() };
+        for policy in policies() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", host.clone().files(files, |_| 20_000));
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            let floor = (files / most as u64 * seconds) as f64;
+            assert!(world.seconds() < floor * 2.5, "{name}, {most}: {} s", world.seconds());
+        }
+    }
+}
+
+#[test]
 fn a_host_that_is_away_again_and_again_gives_all() {
     for kind in [ErrorKind::ServerError, ErrorKind::Overloaded] {
         let host = Host { mbps: 40.0, ..Host::default().files(400, |_| 100_000) };
