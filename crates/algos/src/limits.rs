@@ -306,6 +306,11 @@ impl OriginBudget {
         is_news
     }
 
+    /// Whether who asks for one too many loses that one alone, as far as is known: others are served all the same.
+    pub const fn serves_others(&self) -> bool {
+        self.regrowth.serves_others()
+    }
+
     /// Whether it is known to refuse some requests whatever is done.
     pub fn refuses_by_chance(&self) -> bool {
         self.refusals.are_chance()
@@ -342,6 +347,9 @@ impl OriginBudget {
     pub fn on_answer(&mut self, began: Timestamp, served: u32) {
         if began >= self.changed && self.too_many.is_none_or(|too_many| served >= too_many) {
             self.regrowth.on_more();
+        }
+        if self.overloaded_at.is_some_and(|at| began < at) {
+            self.regrowth.on_other();
         }
         self.rate.on_answer();
         self.refusals.on_served(served);
@@ -809,6 +817,25 @@ mod tests {
         assert!(refused_beside(&mut budget, now, 4));
         budget.on_break(at(now), at(0), 4);
         assert!(grows_after(&mut budget, now) >= 2_000);
+    }
+
+    #[test]
+    fn who_serves_what_was_opened_with_a_closed_one_serves_others() {
+        for began in [0, 40] {
+            let mut budget = OriginBudget::new(16);
+            for _ in 0..3 {
+                budget.on_refusal(at(30), Refusal { is_closed: true, ..refused(at(0), 6) });
+            }
+            budget.on_overload(at(30), at(0), 6, None);
+            let cut = budget.capacity();
+            assert!(cut < 16 && !budget.serves_others());
+            budget.on_answer(at(began), 5);
+            let is_together = began == 0;
+            assert_eq!(budget.serves_others(), is_together, "one that came later tells nothing");
+            let before = budget.capacity();
+            budget.on_served(at(400));
+            assert_eq!(budget.capacity() > before, is_together);
+        }
     }
 
     proptest! {

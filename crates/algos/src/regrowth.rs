@@ -20,12 +20,15 @@ pub(crate) struct Regrowth {
     tries: Option<u32>,
     /// More are allowed than before the last refusal.
     has_grown: bool,
+    /// Connections were closed while none of those that were opened with them was served yet.
+    awaits_others: bool,
 }
 
 impl Regrowth {
     /// A request found its connection closed beside so many that are being `served`.
     pub(crate) fn on_closed(&mut self, served: u32) {
         let was_try = std::mem::take(&mut self.has_grown);
+        self.awaits_others = served == 0;
         self.tries = match self.tries {
             _ if served == 0 => None,
             None => Some(0),
@@ -35,7 +38,7 @@ impl Regrowth {
 
     /// What was too many was found while it was away, whatever it was asked for.
     pub(crate) fn on_unknown(&mut self) {
-        *self = Self { tries: Some(0), has_grown: false };
+        *self = Self { tries: Some(0), ..Self::default() };
     }
 
     /// More are allowed.
@@ -48,9 +51,21 @@ impl Regrowth {
         self.tries = self.tries.map(|_| 0);
     }
 
+    /// A request is served that was made before the last connection was closed.
+    pub(crate) fn on_other(&mut self) {
+        if std::mem::take(&mut self.awaits_others) {
+            self.tries = Some(0);
+        }
+    }
+
     /// What was being served broke, or it says that it is overloaded: one too many costs more than itself.
     pub(crate) fn on_loss(&mut self) {
-        self.tries = None;
+        (self.tries, self.awaits_others) = (None, false);
+    }
+
+    /// Whether others were served where one was too many.
+    pub(crate) const fn serves_others(self) -> bool {
+        self.tries.is_some()
     }
 
     /// After what time without a change how many more are allowed where so many are, and whether one more `is_risk`.

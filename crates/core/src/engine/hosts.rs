@@ -67,7 +67,10 @@ impl Engine {
             self.note_unreachable(now, stream, kind);
         }
         if is_unreachable || is_too_much {
-            self.growth.on_refusal(now);
+            // How many it bears its budget knows: where a try costs no more than itself lanes need not be fewer than that.
+            if !self.origin(origin).budget.serves_others() {
+                self.growth.on_refusal(now);
+            }
             self.spread.on_refusal(now);
         }
         self.redecide |= is_unreachable || may_be_too_much;
