@@ -138,8 +138,9 @@ impl Refusals {
             self.contradictions += 1;
             self.served = 0;
         }
-        let are_all_refused = self.in_a_row > in_use.max(1).saturating_mul(IN_VAIN);
-        if are_all_refused {
+        // None is answered meanwhile, so these do not contradict each other: who bans or is away refuses in a row.
+        let is_long = self.in_a_row > in_use.max(1).saturating_mul(IN_VAIN);
+        if is_long {
             self.contradictions = 0;
         }
         let is_chance = self.evidence().is_some_and(|evidence| evidence >= CHANCE)
@@ -151,7 +152,7 @@ impl Refusals {
         let telling_part = (self.chance + TELLING_PART).max(self.chance * MORE_THAN_CHANCE);
         let is_telling = self.late >= telling_part
             && (self.cut.is_none() || self.since.all >= LATE_REQUESTS || self.late >= HALF);
-        let is_vain = are_all_refused && self.in_a_row > self.longest_by_chance();
+        let is_vain = is_long && self.in_a_row > self.longest_by_chance();
         if is_telling || is_vain || !has_answered { Told::TooMany } else { Told::Nothing }
     }
 

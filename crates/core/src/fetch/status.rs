@@ -16,6 +16,13 @@ use crate::{Error, ErrorKind};
 pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -> Error {
     let pause = retry_after(headers, SystemTime::now());
     let kind = ErrorKind::of_status(status, pause.is_some());
+    let wanted = if status == StatusCode::UNAUTHORIZED { unspoken_scheme(headers) } else { None };
+    let unspoken = wanted.map(|scheme| {
+        format!(
+            "; it wants credentials by the scheme {scheme}, and only Basic is spoken with --user: \
+             --header or --cookie-file may do"
+        )
+    });
     let advice = match kind {
         ErrorKind::NotFound => "; check the URL",
         ErrorKind::Auth if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
@@ -23,7 +30,9 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         }
         // Its source says it.
         ErrorKind::Auth if status == StatusCode::FORBIDDEN => "",
-        ErrorKind::Auth => "; give credentials with --user, --netrc or --cookie-file",
+        ErrorKind::Auth => unspoken
+            .as_deref()
+            .unwrap_or("; give credentials with --user, --netrc or --cookie-file"),
         ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
         ErrorKind::ServerError => "; the failure is the server's: try again later",
         _ if status == StatusCode::BAD_REQUEST && url.scheme() == "http" => {
@@ -32,16 +41,6 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         _ => "; this is no answer that holds a file: check the URL and the headers",
     };
     let reason = status.canonical_reason().unwrap_or("");
-    let wanted = if status == StatusCode::UNAUTHORIZED { unspoken_scheme(headers) } else { None };
-    let advice = wanted.map_or_else(
-        || advice.to_owned(),
-        |scheme| {
-            format!(
-                "; it wants credentials by the scheme {scheme}, and only Basic is spoken with --user: \
-                 --header or --cookie-file may do"
-            )
-        },
-    );
     let message = format!("{}: HTTP {} {reason}{advice}", shown(url), status.as_u16());
     let error = Error::new(kind, message);
     if kind == ErrorKind::Auth && status == StatusCode::FORBIDDEN {
