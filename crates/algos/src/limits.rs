@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::absence::{Absence, Back};
 use crate::breaks::{Breaks, Tells};
+pub use crate::refusals::Refusal;
 use crate::refusals::{Cut, Refusals, Told};
 use crate::regrowth::Regrowth;
 use crate::request_rate::{RequestRate, Verdict};
@@ -38,25 +39,6 @@ pub struct OriginBudget {
     blocked_until: Option<Timestamp>,
     regrowth: Regrowth,
     absence: Absence,
-}
-
-/// A request that was refused (429, 5xx), or whose connection was closed instead of an answer.
-#[derive(Debug, Clone, Copy)]
-pub struct Refusal {
-    /// When it was made.
-    pub began: Timestamp,
-    /// Requests that were under way, it included.
-    pub in_use: u32,
-    /// How many of them are being served.
-    pub served: u32,
-    /// The pause that the origin asked for (RFC 9110 section 10.2.3), if it did.
-    pub asked_for: Option<Duration>,
-    /// It was too soon after others (429), whatever it was for: so a pause is one of all requests.
-    pub is_of_rate: bool,
-    /// Its connection was closed instead of an answer.
-    pub is_closed: bool,
-    /// Its file may be the reason, and not how soon it came after others.
-    pub may_be_file: bool,
 }
 
 /// Requests that were under way together fail together: what began before overload was seen and fails

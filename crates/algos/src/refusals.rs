@@ -1,6 +1,10 @@
 //! Refusals (429, 503): whether they tell that an origin was asked for too much at once, or whether some are refused
 //! whatever is done.
 
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
 /// Refusals of such a part of the late requests tell of too many, beyond what is refused by chance.
 const TELLING_PART: f64 = 0.25;
 
@@ -35,6 +39,25 @@ const NUMBER: f64 = 6.0;
 
 /// So often fewer requests were refused than were served at once before and again since the last time.
 const CONTRADICTIONS: u32 = 2;
+
+/// A request that was refused (429, 5xx), or whose connection was closed instead of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Refusal {
+    /// When it was made.
+    pub began: Timestamp,
+    /// Requests that were under way, it included.
+    pub in_use: u32,
+    /// How many of them are being served.
+    pub served: u32,
+    /// The pause that the origin asked for (RFC 9110 section 10.2.3), if it did.
+    pub asked_for: Option<Duration>,
+    /// It was too soon after others (429), whatever it was for: so a pause is one of all requests.
+    pub is_of_rate: bool,
+    /// Its connection was closed instead of an answer.
+    pub is_closed: bool,
+    /// Its file may be the reason, and not how soon it came after others.
+    pub may_be_file: bool,
+}
 
 /// What a refusal tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
