@@ -19,6 +19,11 @@ pub fn thinks_after(rtt: Duration) -> Duration {
     rtt.saturating_mul(THINKS).max(LONG_THOUGHT)
 }
 
+/// Whether an answer that took so long over a path of `rtt` is one that a server thought about.
+pub fn is_thought_about(answer: Duration, rtt: Duration) -> bool {
+    answer > (rtt * THINKS).max(PROCESS_TURN)
+}
+
 /// Answers that take so many round trips longer than a server thinks have waited in a deep queue.
 const DEEP: u32 = 6;
 
@@ -28,6 +33,8 @@ pub struct Answers {
     count: u32,
     mean: Duration,
     least: Duration,
+    /// How many redirects led to a file on the average, each a request and an answer before it began.
+    redirects: f64,
 }
 
 impl Answers {
@@ -35,8 +42,23 @@ impl Answers {
     pub fn add(&mut self, took: Duration) {
         self.least = if self.count == 0 { took } else { self.least.min(took) };
         self.count = self.count.saturating_add(1);
-        let new = NEW.max(1.0 / f64::from(self.count));
+        let new = self.weight();
         self.mean = self.mean.mul_f64(1.0 - new) + took.mul_f64(new);
+    }
+
+    /// A file began after so many redirects.
+    pub fn on_file(&mut self, redirects: u32) {
+        self.redirects += (f64::from(redirects) - self.redirects) * self.weight();
+    }
+
+    /// How long a file is waited for over a path of `rtt`: each redirect takes as long as an answer.
+    pub fn wait_for_file(&self, rtt: Duration) -> Duration {
+        rtt.mul_f64(1.0 + self.redirects)
+    }
+
+    /// What the last answer counts in the mean.
+    fn weight(&self) -> f64 {
+        NEW.max(1.0 / f64::from(self.count.max(1)))
     }
 
     /// How many there were.
@@ -62,7 +84,7 @@ impl Answers {
 
     /// Whether the server takes much longer than a path of `rtt`.
     pub fn are_thought_about(&self, rtt: Duration) -> bool {
-        self.least > (rtt * THINKS).max(PROCESS_TURN)
+        is_thought_about(self.least, rtt)
     }
 }
 
@@ -84,6 +106,19 @@ mod tests {
         assert_eq!(answers.mean(), ms(100));
         answers.add(ms(300));
         assert_eq!((answers.mean(), answers.count()), (ms(120), 11));
+    }
+
+    #[test]
+    fn each_redirect_takes_as_long_as_an_answer() {
+        let mut answers = Answers::default();
+        assert_eq!(answers.wait_for_file(ms(100)), ms(100));
+        (0..8).for_each(|_| {
+            answers.add(ms(100));
+            answers.on_file(1);
+        });
+        assert_eq!(answers.wait_for_file(ms(100)), ms(200));
+        (0..100).for_each(|_| answers.on_file(0));
+        assert!(answers.wait_for_file(ms(100)) < ms(101), "no more");
     }
 
     #[test]

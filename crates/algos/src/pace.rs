@@ -38,6 +38,7 @@ pub struct FirstPace {
     known: Option<BitRate>,
     /// It is as well known as it will be by them.
     is_settled: bool,
+    has_file: bool,
     /// What comes later is looked at when so much has come in a row.
     next_look: Bytes,
 }
@@ -117,6 +118,18 @@ impl FirstPace {
             self.on_other_bytes(now, bytes, rtt);
             None
         }
+    }
+
+    /// An answer led elsewhere. It came as fast as its server speaks, and files will tell the path's pace.
+    pub fn on_redirect(&mut self) {
+        if !self.has_file {
+            *self = Self::default();
+        }
+    }
+
+    /// What comes from now on is of files.
+    pub const fn on_file(&mut self) {
+        self.has_file = true;
     }
 
     fn on_further_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<BitRate> {
@@ -241,6 +254,26 @@ mod tests {
         assert_eq!(pace.on_bytes(at(816_000), Bytes(16_384), rtt), None);
         let seen = pace.on_bytes(at(818_000), Bytes(16_384), rtt).unwrap().mbps();
         assert!((seen - 65.5).abs() < 0.1, "{seen}");
+    }
+
+    #[test]
+    fn redirects_tell_no_pace() {
+        let rtt = Duration::from_millis(1);
+        let mut pace = FirstPace::default();
+        let answers = |pace: &mut FirstPace, from: u64, bytes: u64| {
+            let came = (0..32).map(|n| at(from + 100 * n));
+            came.filter_map(|now| pace.on_wire(now, Bytes(bytes), rtt, true)).last()
+        };
+        // Words about where the files are to be had, as fast as the server finds them, and the files half a second later.
+        let words = answers(&mut pace, 2_000, 150).unwrap().mbps();
+        assert!((10.0..15.0).contains(&words), "{words}");
+        pace.on_redirect();
+        assert_eq!(pace.rate(), None);
+        let files = answers(&mut pace, 500_000, 1_448).unwrap().mbps();
+        assert!((100.0..125.0).contains(&files), "{files}");
+        pace.on_file();
+        pace.on_redirect();
+        assert_eq!(pace.rate().map(BitRate::mbps), Some(files), "of files");
     }
 
     #[test]

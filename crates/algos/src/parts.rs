@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::answers::thinks_after;
+use crate::answers::{is_thought_about, thinks_after};
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
 
@@ -126,9 +126,10 @@ impl Parts {
         }
     }
 
-    /// The answer to the first request took so long. It may be longer than a round trip where a proxy or a
-    /// server that thinks is on the way.
-    pub fn on_answer(&mut self, took: Duration) {
+    /// The answer to the first request took so long, over a path of this `rtt` where that is known by now. It may be
+    /// longer than a round trip where a proxy or a server that thinks is on the way.
+    pub fn on_answer(&mut self, took: Duration, rtt: Option<Duration>) {
+        self.outset.rtt = rtt.unwrap_or(self.outset.rtt);
         self.answer = self.answer.max(took);
         // The very first one meets no queue.
         if self.outset.answer.is_zero() {
@@ -197,7 +198,11 @@ impl Parts {
             return None;
         }
         // Nobody knows how fast it comes, but that each further request would wait for long.
-        let is_slow = self.answer >= thinks_after(self.outset.rtt);
+        let is_slow = if rate == BitRate::ZERO {
+            is_thought_about(self.answer, self.outset.rtt)
+        } else {
+            self.answer >= thinks_after(self.outset.rtt)
+        };
         if is_slow && self.rate == BitRate::ZERO && end < u64::MAX {
             self.asked = end;
             return Some(end);
@@ -331,8 +336,8 @@ mod tests {
             "it would come in little more than an answer's time"
         );
         assert_eq!(first(2.0, 30), Some(75_000));
-        assert_eq!(first(0.0, 30), Some(128 * 1024), "nothing is known");
-        assert_eq!(first(0.0, 1_000), Some(300_000), "but that each request takes long");
+        assert_eq!(first(0.0, 15), Some(128 * 1024), "nothing is known");
+        assert_eq!(first(0.0, 30), Some(300_000), "but that each request takes long");
         assert_eq!(first_of(u64::MAX, 0.0, 1_000), Some(256 * 1024), "perhaps there is no more");
     }
 

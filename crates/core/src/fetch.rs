@@ -89,7 +89,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             Ok(Verdict::Keep(head, body_ends)) => {
                 if std::mem::take(&mut is_first) {
                     if let Some(parts) = &mut parts {
-                        parts.on_answer(head.response_time);
+                        parts.on_answer(head.response_time, context.http.rtt(&head.origin));
                         let size = head.total.filter(|size| *size > parts.asked());
                         next = rest.take().zip(size).map(|(further, size)| {
                             let range = parts.asked()..size;

@@ -165,6 +165,7 @@ impl Live {
             url,
             protocol: Protocol::Http11,
             response_time: RTT,
+            redirects: 0,
         })
     }
 }

@@ -162,8 +162,13 @@ impl Http {
                 exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await?;
             let next = redirects.next(response.status, &response.headers)?;
             match next {
-                None => return Ok(response),
+                None => {
+                    response.redirects = redirects.followed();
+                    self.shared.opener.telemetry().answered();
+                    return Ok(response);
+                }
                 Some(next) => {
+                    self.shared.opener.telemetry().redirected();
                     response.drain().await;
                     url = next;
                 }

@@ -73,6 +73,11 @@ impl Http {
         Origin::of(url).is_ok_and(|origin| self.set(&origin).may_be_asked_early())
     }
 
+    /// The round-trip time of the path to `origin`, once a connection was opened.
+    pub(crate) fn rtt(&self, origin: &Origin) -> Option<Duration> {
+        self.set(origin).rtt.get()
+    }
+
     /// `answer`, to a request that was sent before its turn, was one to that, or not.
     pub(crate) fn note_early(&self, answer: &GetResponse, is_right: bool) {
         self.set(&answer.origin).missed.note(is_right);

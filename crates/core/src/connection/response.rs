@@ -38,6 +38,8 @@ pub struct GetResponse {
     /// From sending the request, over a connection that was ready, to the head of the response, and where that says
     /// that it has what was asked for, to the first of it.
     pub response_time: Duration,
+    /// How many redirects led to it.
+    pub redirects: u32,
     // The body goes before the lease, so that a connection that is given free is at its end or
     // knows that it must close.
     body: Option<Body>,
@@ -66,6 +68,7 @@ impl GetResponse {
             connection: lease.id(),
             body: Some(body),
             response_time,
+            redirects: 0,
             lease: Some(lease),
             scratch,
             share: Share::default(),

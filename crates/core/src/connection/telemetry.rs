@@ -185,6 +185,20 @@ impl Telemetry {
         self.pace.set(pace);
     }
 
+    /// An answer was no redirect.
+    pub(super) fn answered(&self) {
+        let mut pace = self.pace.get();
+        pace.on_file();
+        self.pace.set(pace);
+    }
+
+    /// An answer was a redirect.
+    pub(super) fn redirected(&self) {
+        let mut pace = self.pace.get();
+        pace.on_redirect();
+        self.pace.set(pace);
+    }
+
     pub(super) fn sent(&self, bytes: usize) {
         self.update(|counters| counters.sent += bytes as u64);
     }

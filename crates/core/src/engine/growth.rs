@@ -67,6 +67,12 @@ impl Engine {
             return;
         }
         let rtt = self.link.estimate().rtt;
+        // What a server always thinks is no queue.
+        let response = if self.are_answers_thought_about() {
+            Response { took: response.took.saturating_sub(thought), ..response }
+        } else {
+            response
+        };
         if let Some(lanes) = self.lane_use() {
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }

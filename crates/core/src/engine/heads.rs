@@ -59,6 +59,7 @@ impl Engine {
     ) {
         let file = asked.file;
         let part = asked.in_parts.then_some(head.partial);
+        self.answers.on_file(head.redirects);
         let entry = &mut self.files[file.index()];
         entry.shelved = None;
         let is_led = head.url != *entry.place() && !entry.asks_at_home;

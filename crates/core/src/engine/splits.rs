@@ -252,7 +252,8 @@ impl Splits {
     ) -> Option<Duration> {
         let begun = recent.begun(now, self.rtt);
         let is_known = |begun: Begun| begun.age >= self.answer / SAMPLES_OF_ANSWER;
-        if self.finds_out && !begun.is_some_and(is_known) {
+        let waits = || recent.waits_for_part(now, self.answer);
+        if self.finds_out && (!begun.is_some_and(is_known) || waits()) {
             return None;
         }
         let lately = recent.rate_lately(now, self.rtt);
@@ -367,6 +368,21 @@ mod tests {
             gain(after(1_000), 2_500_000).is_some(),
             "four answers' time: another thinks only once"
         );
+    }
+
+    #[test]
+    fn what_its_server_thinks_about_is_no_slowness_of_a_stream() {
+        let thinking = Splits { answer: RTT * 8, thinks: true, finds_out: true, ..splits() };
+        let after = |millis| Timestamp::START + Duration::from_millis(millis);
+        let gain = |now, left: Option<u64>| {
+            let mut recent = having_brought(500_000);
+            left.into_iter().for_each(|left| recent.on_asked(left));
+            thinking.gain(now, &recent, 8_000_000, true)
+        };
+        assert!(gain(after(1_000), None).is_some());
+        assert_eq!(gain(after(1_000), Some(0)), None, "the rest was just asked for");
+        assert!(gain(after(1_000), Some(10_000)).is_some(), "not all has come before that");
+        assert!(gain(after(1_700), Some(0)).is_some(), "its answer is overdue");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What happens to a file in transfer: opened, filled, ended, finished.
 
-use pelton_algos::ranges::{ByteRange, StreamId};
+use pelton_algos::ranges::{ByteRange, InFlight, StreamId};
 use pelton_algos::silence::SHORT_END;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
@@ -68,7 +68,11 @@ impl Engine {
     pub(super) fn on_asked(&mut self, stream: StreamId, end: u64) {
         let Some(known) = self.streams.get_mut(&stream) else { return };
         self.totals.requests += u64::from(std::mem::replace(&mut known.has_asked, true));
-        self.files[known.file.index()].ranges.on_asked(stream, end);
+        let ranges = &mut self.files[known.file.index()].ranges;
+        if let Some(InFlight { position, asked: Some(asked), .. }) = ranges.stream(stream) {
+            known.recent.on_asked(asked.saturating_sub(*position));
+        }
+        ranges.on_asked(stream, end);
     }
 
     /// What its server was promised comes, as what was asked for does.

@@ -32,6 +32,9 @@ const LEAST_WAIT: Duration = Duration::from_millis(20);
 /// again, and what it did long ago says nothing of when it will be done.
 const SPAN_RTTS: u32 = 4;
 
+/// An answer takes so many times as long as others at most.
+const LONGEST_ANSWERS: u32 = 2;
+
 /// Who waits for its turn does so for no more than so many stall time-outs.
 const LONGEST_TURN: u32 = 4;
 
@@ -49,6 +52,8 @@ pub(super) struct Recent {
     watched_bytes: u64,
     head_at: Option<Timestamp>,
     bytes: u64,
+    /// So many had come, or will have, when the part begins that was asked for last.
+    part_from: u64,
     /// As its head came.
     rtt: Duration,
     /// How long a span is over which its rate is taken.
@@ -71,6 +76,7 @@ impl Recent {
             watched_bytes: 0,
             head_at: None,
             bytes: 0,
+            part_from: 0,
             rtt: Duration::MAX,
             span: Duration::MAX,
             spans: [(now, 0); 2],
@@ -100,6 +106,17 @@ impl Recent {
             *self = Self::starting(now);
             self.on_head(now, rtt);
         }
+    }
+
+    /// It asked for more, behind so many bytes that are still to come.
+    pub(super) const fn on_asked(&mut self, ahead: u64) {
+        self.part_from = self.bytes + ahead;
+    }
+
+    /// Whether all that it asked for before has come, and the answer to its last request is waited for, for no longer than
+    /// twice an `answer`.
+    pub(super) fn waits_for_part(&self, now: Timestamp, answer: Duration) -> bool {
+        self.bytes == self.part_from && self.silent_for(now) < answer * LONGEST_ANSWERS
     }
 
     /// `bytes` came; `enough` of them show that the stream has not stalled.

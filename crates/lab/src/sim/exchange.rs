@@ -251,10 +251,11 @@ impl World {
             origin: self.name.clone(),
             protocol: self.origin.protocol,
             response_time: self.now.saturating_since(live.asked_at),
+            redirects: 0,
         };
         let is_empty = live.position >= live.body_end;
         if let Some(parts) = live.parts.as_mut().filter(|_| !live.has_begun) {
-            parts.on_answer(head.response_time);
+            parts.on_answer(head.response_time, Some(connection.min_rtt));
         }
         let (is_in_parts, body_end) = (live.parts.is_some(), live.body_end);
         let has_begun = live.has_begun;

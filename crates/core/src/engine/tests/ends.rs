@@ -249,6 +249,33 @@ fn bodies_without_a_length_that_end_late_do_not_begin_anew_for_ever() {
 }
 
 #[test]
+fn short_files_that_redirects_lead_to_are_asked_for_as_much_earlier() {
+    // 0.2 s for each file, and what 20 Mbit/s bring meanwhile is 50 of them.
+    let target = Host { rtt: Duration::from_millis(100), mbps: 20.0, ..Host::default() };
+    let seconds = |is_led: bool| {
+        let redirects_to = is_led.then(|| "store".to_owned());
+        let (target, redirects_to) = (target.clone(), &redirects_to);
+        adaptive()
+            .into_iter()
+            .map(move |policy| {
+                let name = policy.name().to_owned();
+                let files = target.clone().files(800, |_| 10_000);
+                let front = Host { redirects_to: redirects_to.clone(), ..files.clone() };
+                let mut world = World::new(policy).host("front", front).host("store", files);
+                let specs = world.specs().into_iter();
+                world.get(specs.filter(|spec| spec.url.host_str() == Some("front")).collect());
+                world.run();
+                world.assert_all_complete();
+                (name, world.seconds())
+            })
+            .collect::<Vec<_>>()
+    };
+    for ((name, straight), (_, led)) in seconds(false).into_iter().zip(seconds(true)) {
+        assert!(led < straight * 1.1, "{name}: {straight} s, and {led} s by redirects");
+    }
+}
+
+#[test]
 fn servers_that_think_get_as_many_requests_as_their_answers_take_long() {
     let (rtt, thinks) = (Duration::from_millis(2), Duration::from_millis(200));
     // Answers of 64 connections, and of a hundred streams at least.

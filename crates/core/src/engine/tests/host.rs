@@ -106,6 +106,13 @@ pub(super) struct Host {
     pub(super) redirects_to: Option<String>,
 }
 
+impl Host {
+    /// How many redirects lead to what it is asked for.
+    pub(super) fn redirects(&self) -> u32 {
+        u32::from(self.redirects_to.is_some())
+    }
+}
+
 impl Default for Host {
     fn default() -> Self {
         Self {

@@ -488,7 +488,8 @@ impl World {
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
         *self.streams.entry(fetch.file).or_default() += 1;
-        self.later(rtt + self.hosts[&host].thinks, Coming::Answer(fetch.stream));
+        let answers = 1 + self.hosts[&host].redirects();
+        self.later((rtt + self.hosts[&host].thinks) * answers, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
         if self.live.len() > self.descriptors {
             let failed = Outcome::Failed(Failure::new(ErrorKind::Descriptors, "too many open"));
@@ -670,6 +671,7 @@ impl World {
             url,
             protocol: host.protocol,
             response_time: host.rtt + host.thinks,
+            redirects: host.redirects(),
         });
         Verdict::Body { head, remote, breaks_after }
     }
