@@ -166,6 +166,13 @@ pub(crate) struct TargetArgs {
     /// of digests, such as a page for people, is said, and files are judged without it.
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Split files whose servers tell no version of them (no `ETag`, no `Last-Modified`).
+    ///
+    /// They are taken to stay as they are while they come. Where one changes meanwhile and keeps its size, its
+    /// parts are of two versions, and nothing shows that. Without this flag such files come over one stream
+    /// each, unless a digest of them is known (`--checksum`, lists of digests), which is checked.
+    #[arg(long)]
+    pub(crate) assume_unchanged: bool,
     /// How room for a file is made before its bytes come.
     #[arg(long, value_name = "HOW", default_value = "none")]
     pub(crate) file_allocation: FileAllocation,

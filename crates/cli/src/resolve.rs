@@ -239,6 +239,7 @@ pub(crate) fn engine(tuning: &TuningArgs, retry: &RetryArgs, target: &TargetArgs
         disk_patience: target.disk_wait,
         overwrite: target.overwrite,
         verify: target.verify,
+        assume_unchanged: target.assume_unchanged,
         // Clients that failed together must not return together: each run has its own seed.
         seed: RandomState::new().build_hasher().finish(),
         ..EngineConfig::default()

@@ -187,8 +187,13 @@ impl Run {
                     self.driver.metering.moved(file, *bytes);
                 }
             }
-            Event::Head { head, .. } if head.compressed => {
-                self.driver.recorder.came_compressed(now, &head.url);
+            Event::Head { stream, head } => {
+                if head.compressed {
+                    self.driver.recorder.came_compressed(now, &head.url);
+                }
+                if self.driver.engine.is_whole_for_want_of_version(*stream, head) {
+                    self.driver.recorder.came_without_version(now, &head.url);
+                }
             }
             Event::Ended { stream, .. } => {
                 self.tasks.remove(stream);

@@ -90,6 +90,7 @@ pub(crate) struct Recorder {
     costs: Costs,
     /// It was told that a server compresses what is asked for.
     has_told_of_coding: bool,
+    has_told_of_version: bool,
 }
 
 /// What the meter and the connections say at some moment.
@@ -113,6 +114,7 @@ impl Recorder {
             failed_listings: 0,
             costs: Costs::default(),
             has_told_of_coding: false,
+            has_told_of_version: false,
         }
     }
 
@@ -299,6 +301,16 @@ impl Recorder {
         const WHY: &str =
             "the server compressed it, which was not asked for: it is stored as it came";
         if !std::mem::replace(&mut self.has_told_of_coding, true) {
+            self.warned(now, url, format!("{}: {WHY}", shown(url)));
+        }
+    }
+
+    /// A server tells no version of a file that is long: told once, of the first.
+    pub(crate) fn came_without_version(&mut self, now: Timestamp, url: &url::Url) {
+        const WHY: &str = "the server tells no version of it (no ETag, no Last-Modified), and parts of two might be \
+                           joined: files like that come over one stream each. A digest in the list splits them \
+                           safely, and --assume-unchanged without";
+        if !std::mem::replace(&mut self.has_told_of_version, true) {
             self.warned(now, url, format!("{}: {WHY}", shown(url)));
         }
     }

@@ -94,6 +94,10 @@ pub struct EngineConfig {
     /// Where the list has no digest of a file, one that lies beside it on the server (`SHA256SUMS`,
     /// `NAME.sha256`) or that its answer names (`Repr-Digest`, `Digest`, `Content-MD5`) is checked.
     pub verify: bool,
+    /// A file whose server tells no version of it (neither a strong `ETag` nor `Last-Modified`) is taken to stay as it is
+    /// during the run, and is split: RFC 9110 section 15.3.7.3 joins parts of one version alone, and nothing shows here
+    /// that two of them are. A digest in the list does the same, and is checked.
+    pub assume_unchanged: bool,
     /// The seed of the retry jitter.
     pub seed: u64,
 }
@@ -110,6 +114,7 @@ impl Default for EngineConfig {
             disk_patience: Duration::from_secs(60),
             overwrite: false,
             verify: false,
+            assume_unchanged: false,
             seed: 0,
         }
     }

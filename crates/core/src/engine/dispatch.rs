@@ -236,7 +236,10 @@ impl Engine {
         let range = if streams == 0 && !(known && entry.ranges.done_bytes() > 0) {
             // It may be another version by now: shorter, or longer.
             if entry.ranges.done_bytes() > 0 {
-                let is_told_apart = entry.validator.as_ref().is_none_or(|it| entry.can_join(it));
+                let is_told_apart = self.files[file.index()]
+                    .validator
+                    .as_ref()
+                    .is_none_or(|it| self.can_join(file, it));
                 let reason = if is_told_apart {
                     "the server gives no ranges to go on with"
                 } else {

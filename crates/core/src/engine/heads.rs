@@ -5,7 +5,7 @@ use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
-use super::event::{Action, Existing, Failure, FileId, Head};
+use super::event::{Action, Existing, Failure, FileId, Head, Validator};
 use super::file::OpenedAs;
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
@@ -60,14 +60,13 @@ impl Engine {
         let file = asked.file;
         let part = asked.in_parts.then_some(head.partial);
         self.answers.on_file(head.redirects);
+        let can_join = self.can_join(file, &head.validator);
         let entry = &mut self.files[file.index()];
         entry.shelved = None;
         let is_led = head.url != *entry.place() && !entry.asks_at_home;
         entry.located = is_led.then_some(head.url);
-        entry.takes_ranges = head.ranges
-            && head.total.is_some()
-            && !entry.ignores_ranges
-            && entry.can_join(&head.validator);
+        entry.takes_ranges =
+            head.ranges && head.total.is_some() && !entry.ignores_ranges && can_join;
         entry.validator = Some(head.validator);
         let (class, gives_ranges) = (entry.class, entry.takes_ranges);
         self.origin(answered_by).note_ranges(gives_ranges, part);
@@ -116,6 +115,11 @@ impl Engine {
             self.actions.push(Action::Cut { stream, end });
             self.refill = true;
         }
+    }
+
+    /// Whether ranges of `file` that are asked for one by one can be joined.
+    pub(super) fn can_join(&self, file: FileId, validator: &Validator) -> bool {
+        self.config.assume_unchanged || self.files[file.index()].can_join(validator)
     }
 
     pub(super) fn learn_size(&mut self, file: FileId, total: u64) {

@@ -376,7 +376,9 @@ mod tests {
         let after = |millis| Timestamp::START + Duration::from_millis(millis);
         let gain = |now, left: Option<u64>| {
             let mut recent = having_brought(500_000);
-            left.into_iter().for_each(|left| recent.on_asked(left));
+            if let Some(left) = left {
+                recent.on_asked(left);
+            }
             thinking.gain(now, &recent, 8_000_000, true)
         };
         assert!(gain(after(1_000), None).is_some());

@@ -10,8 +10,12 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 use url::Url;
 
+use super::event::Head;
 use super::{Engine, FileId, Resumable, Totals, UserLimits};
 use crate::catalog::{Digest, FileSpec};
+
+/// A file that is shorter is not missed among range streams.
+const WORTH_SPLITTING: Bytes = Bytes::mib(1);
 
 impl Engine {
     /// What the run has done so far.
@@ -23,6 +27,15 @@ impl Engine {
             delivered: self.totals.delivered,
             ..self.totals
         }
+    }
+
+    /// Whether the file of `stream` comes over one stream only because its `head` tells no version of it.
+    pub fn is_whole_for_want_of_version(&self, stream: StreamId, head: &Head) -> bool {
+        let is_worth_it = head.total.is_some_and(|total| total >= WORTH_SPLITTING.0);
+        let may_split = self.config.limits.max_streams_per_file != Some(1);
+        let can_join = |file| self.can_join(file, &head.validator);
+        let is_apart = || self.file_of(stream).is_some_and(|file| !can_join(file));
+        head.ranges && is_worth_it && may_split && is_apart()
     }
 
     /// How long a run waits for space on a full disk.

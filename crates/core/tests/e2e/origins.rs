@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, COOKIE};
-use pelton_core::ErrorKind;
 use pelton_core::catalog::FileSpec;
 use pelton_core::connection::{HttpConfig, TlsOptions};
+use pelton_core::engine::EngineConfig;
+use pelton_core::{ErrorKind, RunEvent};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{Reply, Scripted};
 use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig, Storm};
@@ -16,7 +17,7 @@ use rustls::pki_types::PrivateKeyDer;
 
 use crate::support::{
     assert_holds, builder, by_last_part, by_path, client, file, four_by_four, names, policies,
-    recursively, run,
+    recursively, run, run_with_events,
 };
 
 fn large() -> VirtualFile {
@@ -197,6 +198,29 @@ fn ranges_ignored_lengths_and_validators_hidden() {
             let stored = std::fs::read(out.path().join("large")).unwrap();
             assert!(stored == large().bytes(0..large().size), "{name} {behaviour:?}");
         }
+    }
+}
+
+#[test]
+fn what_tells_no_version_is_split_only_where_it_is_assumed_to_stay() {
+    for assume_unchanged in [false, true] {
+        let origin = start(OriginBehaviour { hide_validators: true, ..OriginBehaviour::default() });
+        let config = EngineConfig { assume_unchanged, ..crate::support::engine() };
+        let out = tempfile::tempdir().unwrap();
+        let client = builder().engine(config).policy(four_by_four()).build().unwrap();
+        let download = client.download([origin.url("/large")]).into_dir(out.path());
+        let (report, events) = run_with_events(download);
+        assert!(report.is_complete());
+        let stored = std::fs::read(out.path().join("large")).unwrap();
+        assert!(stored == large().bytes(0..large().size), "{assume_unchanged}");
+        let ranges = origin.log().iter().filter(|asked| asked.range.is_some()).count();
+        assert_eq!(ranges > 1, assume_unchanged, "{ranges}");
+        let is_told = |event: &&RunEvent| match event {
+            RunEvent::Warning(warning) => warning.reason.contains("tells no version"),
+            _ => false,
+        };
+        let told = events.iter().filter(is_told).count();
+        assert_eq!(told, usize::from(!assume_unchanged));
     }
 }
 

@@ -256,7 +256,6 @@ fn short_files_that_redirects_lead_to_are_asked_for_as_much_earlier() {
         let redirects_to = is_led.then(|| "store".to_owned());
         let (target, redirects_to) = (target.clone(), &redirects_to);
         adaptive()
-            .into_iter()
             .map(move |policy| {
                 let name = policy.name().to_owned();
                 let files = target.clone().files(800, |_| 10_000);
