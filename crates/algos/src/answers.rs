@@ -33,8 +33,9 @@ pub struct Answers {
     count: u32,
     mean: Duration,
     least: Duration,
-    /// How many redirects led to a file on the average, each a request and an answer before it began.
-    redirects: f64,
+    /// Which part of the files redirects led to, and how long those took at least.
+    led: f64,
+    led_for: Duration,
 }
 
 impl Answers {
@@ -46,14 +47,19 @@ impl Answers {
         self.mean = self.mean.mul_f64(1.0 - new) + took.mul_f64(new);
     }
 
-    /// A file began after so many redirects.
-    pub fn on_file(&mut self, redirects: u32) {
-        self.redirects += (f64::from(redirects) - self.redirects) * self.weight();
+    /// A file began, to which redirects had led for so long; for no time where there were none.
+    pub fn on_file(&mut self, led_for: Duration) {
+        let is_led = !led_for.is_zero();
+        if is_led {
+            let is_first = self.led_for.is_zero();
+            self.led_for = if is_first { led_for } else { self.led_for.min(led_for) };
+        }
+        self.led += (f64::from(u8::from(is_led)) - self.led) * self.weight();
     }
 
-    /// How long a file is waited for over a path of `rtt`: each redirect takes as long as an answer.
+    /// How long a file is waited for over a path of `rtt` on the average, where no redirect has to queue.
     pub fn wait_for_file(&self, rtt: Duration) -> Duration {
-        rtt.mul_f64(1.0 + self.redirects)
+        rtt + self.led_for.mul_f64(self.led.clamp(0.0, 1.0))
     }
 
     /// What the last answer counts in the mean.
@@ -109,16 +115,16 @@ mod tests {
     }
 
     #[test]
-    fn each_redirect_takes_as_long_as_an_answer() {
+    fn redirects_are_waited_for_before_answers() {
         let mut answers = Answers::default();
-        assert_eq!(answers.wait_for_file(ms(100)), ms(100));
-        (0..8).for_each(|_| {
-            answers.add(ms(100));
-            answers.on_file(1);
-        });
-        assert_eq!(answers.wait_for_file(ms(100)), ms(200));
-        (0..100).for_each(|_| answers.on_file(0));
-        assert!(answers.wait_for_file(ms(100)) < ms(101), "no more");
+        assert_eq!(answers.wait_for_file(ms(10)), ms(10));
+        for led_for in [ms(400), ms(900)].into_iter().cycle().take(8) {
+            answers.add(ms(10));
+            answers.on_file(led_for);
+        }
+        assert_eq!(answers.wait_for_file(ms(10)), ms(410), "the longer ones have queued");
+        (0..100).for_each(|_| answers.on_file(Duration::ZERO));
+        assert!(answers.wait_for_file(ms(10)) < ms(11), "no more");
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl Live {
             url,
             protocol: Protocol::Http11,
             response_time: RTT,
-            redirects: 0,
+            led_for: Duration::ZERO,
         })
     }
 }

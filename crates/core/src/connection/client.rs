@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method};
 use pelton_algos::ranges::StreamId;
@@ -145,6 +146,7 @@ impl Http {
         url.set_fragment(None);
         let mut redirects =
             Redirects::new(url.clone(), config.max_redirects, config.allow_downgrade);
+        let mut led_for = Duration::ZERO;
         loop {
             let origin = Origin::of(&url).map_err(|error| {
                 if url == request.url {
@@ -163,11 +165,12 @@ impl Http {
             let next = redirects.next(response.status, &response.headers)?;
             match next {
                 None => {
-                    response.redirects = redirects.followed();
+                    response.led_for = led_for;
                     self.shared.opener.telemetry().answered();
                     return Ok(response);
                 }
                 Some(next) => {
+                    led_for += response.response_time;
                     self.shared.opener.telemetry().redirected();
                     response.drain().await;
                     url = next;

@@ -20,11 +20,6 @@ impl Redirects {
         Self { visited: vec![url], most, allow_downgrade }
     }
 
-    /// How many were followed.
-    pub(super) fn followed(&self) -> u32 {
-        u32::try_from(self.visited.len() - 1).unwrap_or(u32::MAX)
-    }
-
     /// Where to go after a response of the present URL; `None` when it is no redirect.
     ///
     /// # Errors

@@ -38,8 +38,8 @@ pub struct GetResponse {
     /// From sending the request, over a connection that was ready, to the head of the response, and where that says
     /// that it has what was asked for, to the first of it.
     pub response_time: Duration,
-    /// How many redirects led to it.
-    pub redirects: u32,
+    /// How long the redirects that led to it took, each like `response_time`; zero where there were none.
+    pub led_for: Duration,
     // The body goes before the lease, so that a connection that is given free is at its end or
     // knows that it must close.
     body: Option<Body>,
@@ -68,7 +68,7 @@ impl GetResponse {
             connection: lease.id(),
             body: Some(body),
             response_time,
-            redirects: 0,
+            led_for: Duration::ZERO,
             lease: Some(lease),
             scratch,
             share: Share::default(),

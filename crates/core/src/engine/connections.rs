@@ -177,7 +177,7 @@ impl Engine {
         let link = waiting(self.path_of_requests());
         let seen = self.link.seen_bandwidth();
         let on = |bandwidth| LinkEstimate { bandwidth, ..link };
-        let thought = seen.filter(|_| self.are_answers_thought_about()).map(on);
+        let thought = seen.filter(|_| link.rtt > self.link.estimate().rtt).map(on);
         if knows_sizes && mean_size > connections::short_file(thought.as_ref()) {
             return None;
         }

@@ -74,8 +74,8 @@ pub struct Head {
     /// From sending the request, over a connection that was ready, to the head of the response or, where it has what was
     /// asked for, to the first of that.
     pub response_time: Duration,
-    /// How many redirects led to it, each a request and an answer before.
-    pub redirects: u32,
+    /// How long the redirects that led to it took; zero where there were none.
+    pub led_for: Duration,
 }
 
 /// Why a request or a file failed.

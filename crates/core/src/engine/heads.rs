@@ -59,7 +59,7 @@ impl Engine {
     ) {
         let file = asked.file;
         let part = asked.in_parts.then_some(head.partial);
-        self.answers.on_file(head.redirects);
+        self.answers.on_file(head.led_for);
         let can_join = self.can_join(file, &head.validator);
         let entry = &mut self.files[file.index()];
         entry.shelved = None;

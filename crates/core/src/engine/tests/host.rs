@@ -107,9 +107,9 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// How many redirects lead to what it is asked for.
-    pub(super) fn redirects(&self) -> u32 {
-        u32::from(self.redirects_to.is_some())
+    /// How long redirects take that lead to what it is asked for.
+    pub(super) fn led_for(&self) -> Duration {
+        (self.rtt + self.thinks) * u32::from(self.redirects_to.is_some())
     }
 }
 

@@ -488,8 +488,8 @@ impl World {
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
         *self.streams.entry(fetch.file).or_default() += 1;
-        let answers = 1 + self.hosts[&host].redirects();
-        self.later((rtt + self.hosts[&host].thinks) * answers, Coming::Answer(fetch.stream));
+        let led_for = self.hosts[&host].led_for();
+        self.later(led_for + rtt + self.hosts[&host].thinks, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
         if self.live.len() > self.descriptors {
             let failed = Outcome::Failed(Failure::new(ErrorKind::Descriptors, "too many open"));
@@ -671,7 +671,7 @@ impl World {
             url,
             protocol: host.protocol,
             response_time: host.rtt + host.thinks,
-            redirects: host.redirects(),
+            led_for: host.led_for(),
         });
         Verdict::Body { head, remote, breaks_after }
     }
