@@ -173,8 +173,8 @@ impl Engine {
         // than round trips.
         let knows_sizes = self.sizes.knows_any();
         let mean_size = Bytes(if knows_sizes { bytes / files.max(1) } else { u64::MAX });
-        let waiting = |path: LinkEstimate| path.stretched_to(self.answers.wait_for_file(path.rtt));
-        let link = waiting(self.path_of_requests());
+        let link = self.path_of_requests();
+        let link = link.stretched_to(self.answers.wait_for_file(link.rtt));
         let seen = self.link.seen_bandwidth();
         let on = |bandwidth| LinkEstimate { bandwidth, ..link };
         let thought = seen.filter(|_| link.rtt > self.link.estimate().rtt).map(on);
@@ -194,8 +194,8 @@ impl Engine {
         } else {
             sharing.connections.max(self.opened_ahead(files))
         };
-        // Nothing is saved of a server's thoughts by asking behind one another.
-        let path = waiting(self.link.estimate());
+        // Nothing is saved of a server's thoughts, nor of redirects, by asking behind one another.
+        let path = self.link.estimate();
         let pipelined = seen.map_or(0, |bandwidth| {
             connections::for_pipelined_files(&LinkEstimate { bandwidth, ..path }, mean_size)
         });
