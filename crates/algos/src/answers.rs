@@ -21,7 +21,7 @@ pub fn thinks_after(rtt: Duration) -> Duration {
 
 /// Whether an answer that took so long over a path of `rtt` is one that a server thought about.
 pub fn is_thought_about(answer: Duration, rtt: Duration) -> bool {
-    answer > (rtt * THINKS).max(PROCESS_TURN)
+    answer > rtt.saturating_mul(THINKS).max(PROCESS_TURN)
 }
 
 /// Answers that take so many round trips longer than a server thinks have waited in a deep queue.

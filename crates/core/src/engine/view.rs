@@ -30,7 +30,7 @@ impl Engine {
     }
 
     /// Whether the file of `stream` comes over one stream only because its `head` tells no version of it.
-    pub fn is_whole_for_want_of_version(&self, stream: StreamId, head: &Head) -> bool {
+    pub(crate) fn is_whole_for_want_of_version(&self, stream: StreamId, head: &Head) -> bool {
         let is_worth_it = head.total.is_some_and(|total| total >= WORTH_SPLITTING.0);
         let may_split = self.config.limits.max_streams_per_file != Some(1);
         let can_join = |file| self.can_join(file, &head.validator);
