@@ -61,9 +61,9 @@ pub fn with_room(link: &LinkEstimate) -> u32 {
 /// A new connection's first flight (RFC 6928 section 2).
 pub(crate) const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
 
-/// How many times what the path holds is asked for where each request is answered in one flight: the
-/// lanes are not in step, and what is measured is what they brought.
-const SHORT_FILES_IN_FLIGHT: u64 = 2;
+/// How many times what the path holds is asked for where each request is answered in one flight: the lanes are not in
+/// step. What is more overfills the short queues that there are (docs/tried.md).
+const SHORT_FILES_IN_FLIGHT: f64 = 1.25;
 
 /// What a file of several flights has under way, on the average of connections that are new and such whose
 /// windows have grown: more than a first flight.
@@ -74,15 +74,15 @@ const MEAN_FLIGHT: Bytes = Bytes(FIRST_FLIGHT.0 * 3 / 2);
 pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     let is_near = link.rtt < WORTH_PIPELINING;
     let least = if is_near { FEW_NEARBY } else { DEFAULT_CHANNELS };
-    flights(link, mean_size.min(MEAN_FLIGHT)).max(least)
+    flights(link, SHORT_FILES_IN_FLIGHT, mean_size.min(MEAN_FLIGHT)).max(least)
 }
 
 /// The first flights of more connections than these overfill the queue of a short path, and the last packet of a
 /// short file is missed for far longer than a round trip.
 const FEW_NEARBY: u32 = 8;
 
-/// The bandwidth may be so many times what is assumed before it was seen.
-const FASTER_THAN_ASSUMED: u32 = 2;
+/// The path may hold so many times what is assumed before its bandwidth was seen.
+const MORE_THAN_ASSUMED: f64 = 4.0;
 
 /// Files of unknown size have so many times the bytes of the handshakes of connections that are opened for them.
 const FILES_TO_HANDSHAKES: u64 = 28;
@@ -94,27 +94,26 @@ const HANDSHAKES_TO_SAVED: f64 = 2.0 / 3.0;
 /// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall take no more
 /// than a part of what they save, which is round trips, and of the whole, over a link that proves slow.
 pub fn ahead(link: &LinkEstimate, files: u64, handshake: Bytes) -> u32 {
-    let useful = flights(link, FIRST_FLIGHT).saturating_mul(FASTER_THAN_ASSUMED);
+    let useful = flights(link, MORE_THAN_ASSUMED, FIRST_FLIGHT);
     let bytes = files.saturating_mul(FIRST_FLIGHT.0);
     let cheap = bytes.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
     let soon = (link.bandwidth * link.rtt.mul_f64(HANDSHAKES_TO_SAVED)).0.checked_div(handshake.0);
     useful.min(u32::try_from(cheap.min(soon.unwrap_or(u64::MAX))).unwrap_or(u32::MAX))
 }
 
-fn flights(link: &LinkEstimate, flight: Bytes) -> u32 {
-    let in_flight = link.bdp().0.saturating_mul(SHORT_FILES_IN_FLIGHT);
-    u32::try_from(in_flight.div_ceil(flight.0.max(1))).unwrap_or(u32::MAX)
+/// Flights of a mean size that are so many `times` what the path holds.
+fn flights(link: &LinkEstimate, times: f64, flight: Bytes) -> u32 {
+    let in_flight = link.bdp().as_f64() * times;
+    (in_flight / flight.as_f64().max(1.0)).ceil() as u32
 }
 
-/// The same where several are asked for in one piece, and count together: what the path holds is under way,
-/// and as much waits for the last of its piece. On a short path there is next to nothing to be saved: one, as
-/// without.
+/// The same where several are asked for in one piece, and count together. On a short path there is next to nothing to be
+/// saved: one, as without.
 pub fn for_pipelined_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     if link.rtt < WORTH_PIPELINING {
         return 1;
     }
-    let in_flight = link.bdp().0.saturating_mul(SHORT_FILES_IN_FLIGHT);
-    u32::try_from(in_flight.div_ceil(mean_size.0.max(1))).unwrap_or(u32::MAX)
+    flights(link, SHORT_FILES_IN_FLIGHT, mean_size)
 }
 
 /// How long `files` of so many `bytes` take where so many requests are under way at once, each file with so many: as
@@ -337,15 +336,15 @@ mod tests {
     #[test]
     fn short_files_are_asked_for_as_fast_as_the_path_brings_them() {
         let on = |mbps, kib| for_short_files(&link(mbps, 100, Bytes::kib(64)), Bytes::kib(kib));
-        // 1.25 MB in flight, twice, in files of 12 KiB and in flights of 21.7 kB.
-        assert_eq!(on(100.0, 12), 204);
-        assert_eq!(on(100.0, 1_000), 116);
+        // 1.25 MB in flight, and a quarter more, in files of 12 KiB and in flights of 21.7 kB.
+        assert_eq!(on(100.0, 12), 128);
+        assert_eq!(on(100.0, 1_000), 72);
         // Where the path holds less, or is not known.
         assert_eq!(on(1.0, 1_000), DEFAULT_CHANNELS);
         assert_eq!(on(0.0, 1), DEFAULT_CHANNELS);
         let near =
             |mbps, millis| for_short_files(&link(mbps, millis, Bytes::kib(64)), Bytes::kib(12));
-        assert_eq!([near(100.0, 9), near(100.0, 10)], [19, 21], "as many as fill it");
+        assert_eq!([near(200.0, 9), near(200.0, 10)], [23, 26], "as many as fill it");
         assert_eq!([near(50.0, 4), near(100.0, 1)], [FEW_NEARBY; 2]);
     }
 
@@ -359,10 +358,10 @@ mod tests {
     }
 
     #[test]
-    fn pipelined_files_are_asked_for_twice_as_fast_as_the_path_brings_them() {
+    fn pipelined_files_are_asked_for_as_fast_as_the_path_brings_them() {
         let on = |mbps, kib| for_pipelined_files(&link(mbps, 100, Bytes::kib(64)), Bytes::kib(kib));
-        // 1.25 MB in flight, in files of 12 KiB.
-        assert_eq!(on(100.0, 12), 204);
+        // 1.25 MB in flight, and a quarter more, in files of 12 KiB.
+        assert_eq!(on(100.0, 12), 128);
         let near = LinkEstimate { rtt: Duration::from_millis(9), ..link(1e4, 1, Bytes::kib(64)) };
         assert_eq!(for_pipelined_files(&near, Bytes::kib(12)), 1);
         assert_eq!([pipelined(153, 64), pipelined(64, 64), pipelined(0, 64)], [3, 1, 1]);
@@ -375,8 +374,8 @@ mod tests {
         let on = |millis, files, handshake| {
             ahead(&link(20.0, millis, Bytes::kib(64)), files, Bytes(handshake))
         };
-        // 500 kB in flight, twice, and that twice: in flights of 14.5 kB.
-        assert_eq!(on(200, u64::MAX, 0), 140);
+        // 500 kB in flight, four times, in flights of 14.5 kB.
+        assert_eq!(on(200, u64::MAX, 0), 139);
         assert_eq!((on(200, 400, 3_200), on(200, 100, 3_200)), (64, 16));
         // 133 kB in 53 ms.
         assert_eq!(on(80, 10_000, 3_200), 41);
@@ -405,8 +404,8 @@ mod tests {
         assert_eq!(on(100.0, many).connections, 173);
         assert_eq!(on(100.0, Bytes(1_400_000)).connections, 25);
         assert_eq!(on(1.0, many).connections, DEFAULT_CHANNELS);
-        // 2.5 MB in files of 1 KiB, three times, and 25 kB two and a half times.
-        assert_eq!((on(100.0, many).requests, on(1.0, many).requests), (7_324, 61));
+        // 2.5 MB in files of 1 KiB, nearly twice, and 25 kB one and a half times.
+        assert_eq!((on(100.0, many).requests, on(1.0, many).requests), (4_578, 38));
         let unknown = for_sharing(None, Bytes::kib(1), many);
         assert_eq!(unknown, Sharing { connections: 16, requests: 64 });
     }
