@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::connections::FIRST_FLIGHT;
 use pelton_algos::credit::FIRST_WINDOW;
 use pelton_algos::outlook::Outlook;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
@@ -225,6 +226,13 @@ impl Splits {
         self.of_each
     }
 
+    /// What a stream brings that has just begun. The mean says less, once many have: by when a range of its own pays it was
+    /// waited for, and brought a flight and then two.
+    fn of_beginning(&self) -> BitRate {
+        let slow_start = Bytes(FIRST_FLIGHT.0 * 3) / self.worthwhile();
+        if slow_start > self.of_each { slow_start } else { self.of_each }
+    }
+
     /// The least part of a gap for a stream that starts now.
     pub(super) fn of_gap(&self) -> Bytes {
         self.floor(self.of_each)
@@ -260,7 +268,7 @@ impl Splits {
         if self.finds_out && lately.is_none() {
             return None;
         }
-        let rate = lately.unwrap_or(self.of_each);
+        let rate = lately.unwrap_or_else(|| self.of_beginning());
         let left = Bytes(remaining) / rate;
         if Bytes(remaining / 2) < self.floor(rate) {
             return None;
@@ -352,6 +360,19 @@ mod tests {
         let gain = |remaining| splits().gain(Timestamp::START, &fresh, remaining, false);
         assert_eq!(gain(2_000_000), Some(Duration::from_secs(2)));
         assert_eq!(gain(400_000), None);
+    }
+
+    #[test]
+    fn a_stream_that_has_just_begun_is_no_slower_than_slow_start() {
+        let begun = Recent::starting(Timestamp::START);
+        let gain = |remaining, of_each| {
+            let splits = Splits { of_each, least: LEAST_ON_FREE_PATH, ..splits() };
+            splits.gain(Timestamp::START, &begun, remaining, false)
+        };
+        // 43 kB in three round trips, and for a mean of 0.2 Mbit/s eight.
+        let slow = BitRate::from_mbps(0.2);
+        assert_eq!((gain(86_000, slow), gain(90_000, slow).is_some()), (None, true));
+        assert_eq!(gain(300_000, BitRate::from_mbps(8.0)), None, "300 kB in three round trips");
     }
 
     #[test]
