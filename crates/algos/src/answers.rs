@@ -27,24 +27,51 @@ pub fn is_thought_about(answer: Duration, rtt: Duration) -> bool {
 /// Answers that take so many round trips longer than a server thinks have waited in a deep queue.
 const DEEP: u32 = 6;
 
-/// Times from a request to the beginning of what was asked for: a head alone may come before its server has thought.
+/// The beginning of what was asked for: a head alone may come before its server has thought.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer {
+    /// From the request on.
+    pub took: Duration,
+    /// The path's round-trip time.
+    pub rtt: Duration,
+    /// How long the path needs for what came meanwhile. `None` where what it carries is not known.
+    pub busy: Option<Duration>,
+}
+
+impl Answer {
+    /// How long its server has thought where the path had idled for more than half of the wait: there was no queue.
+    fn thought(&self) -> Option<Duration> {
+        let waited = self.took.saturating_sub(self.rtt);
+        self.busy.is_some_and(|busy| busy < waited / 2).then_some(waited)
+    }
+}
+
+/// So many answers tell how long servers think of late.
+const LATELY: usize = 16;
+
+/// How long answers take.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Answers {
     count: u32,
     mean: Duration,
     least: Duration,
+    /// What servers thought about each of the last ones, in a ring.
+    thoughts: [Duration; LATELY],
     /// Which part of the files redirects led to, and how long those took at least.
     led: f64,
     led_for: Duration,
 }
 
 impl Answers {
-    /// Another one took so long.
-    pub fn add(&mut self, took: Duration) {
-        self.least = if self.count == 0 { took } else { self.least.min(took) };
+    /// Another one began. Returns what of the time was thought: at least what the shortest one took had the path for itself.
+    pub fn add(&mut self, answer: Answer) -> Duration {
+        self.least = if self.count == 0 { answer.took } else { self.least.min(answer.took) };
+        let thought = answer.thought().unwrap_or(self.least.saturating_sub(answer.rtt));
+        self.thoughts[self.count as usize % LATELY] = thought;
         self.count = self.count.saturating_add(1);
         let new = self.weight();
-        self.mean = self.mean.mul_f64(1.0 - new) + took.mul_f64(new);
+        self.mean = self.mean.mul_f64(1.0 - new) + answer.took.mul_f64(new);
+        thought
     }
 
     /// A file began, to which redirects had led for so long; for no time where there were none.
@@ -77,20 +104,23 @@ impl Answers {
         self.mean
     }
 
-    /// How long the shortest took. Zero before the first.
-    pub const fn least(&self) -> Duration {
-        self.least
+    /// How long servers thought about the last ones, the median of them: one that was lost says nothing of that.
+    pub fn thought(&self) -> Duration {
+        let known = LATELY.min(self.count as usize);
+        let mut lately = self.thoughts;
+        let lately = &mut lately[..known];
+        lately.sort_unstable();
+        known.checked_sub(1).map_or(Duration::ZERO, |last| lately[last / 2])
     }
 
-    /// Whether they wait in a queue that holds many times what a path of `rtt` does. The shortest one had the path for itself.
+    /// Whether they wait in a queue that holds many times what a path of `rtt` does.
     pub fn wait_in_deep_queue(&self, rtt: Duration) -> bool {
-        let thought = self.least.saturating_sub(rtt);
-        self.mean.saturating_sub(thought) >= (rtt * DEEP).max(PROCESS_TURN)
+        self.mean.saturating_sub(self.thought()) >= (rtt * DEEP).max(PROCESS_TURN)
     }
 
-    /// Whether the server takes much longer than a path of `rtt`.
+    /// Whether servers take much longer than a path of `rtt`.
     pub fn are_thought_about(&self, rtt: Duration) -> bool {
-        is_thought_about(self.least, rtt)
+        is_thought_about(rtt + self.thought(), rtt)
     }
 }
 
@@ -102,15 +132,20 @@ mod tests {
         Duration::from_millis(millis)
     }
 
+    /// Over a path of 10 ms that is busy for so long.
+    fn answer(took: u64, busy: u64) -> Answer {
+        Answer { took: ms(took), rtt: ms(10), busy: Some(ms(busy)) }
+    }
+
     #[test]
     fn later_answers_count_more_than_early_ones() {
         let mut answers = Answers::default();
         assert_eq!(answers.mean(), Duration::ZERO);
         for _ in 0..10 {
-            answers.add(ms(100));
+            answers.add(answer(100, 0));
         }
         assert_eq!(answers.mean(), ms(100));
-        answers.add(ms(300));
+        answers.add(answer(300, 0));
         assert_eq!((answers.mean(), answers.count()), (ms(120), 11));
     }
 
@@ -119,7 +154,7 @@ mod tests {
         let mut answers = Answers::default();
         assert_eq!(answers.wait_for_file(ms(10)), ms(10));
         for led_for in [ms(400), ms(900)].into_iter().cycle().take(8) {
-            answers.add(ms(10));
+            answers.add(answer(10, 0));
             answers.on_file(led_for);
         }
         assert_eq!(answers.wait_for_file(ms(10)), ms(410), "the longer ones have queued");
@@ -128,27 +163,34 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_thinks_is_no_deep_queue() {
-        let mut answers = Answers::default();
-        answers.add(ms(100));
-        (0..20).for_each(|_| answers.add(ms(120)));
-        assert!(!answers.wait_in_deep_queue(ms(10)));
-        (0..20).for_each(|_| answers.add(ms(200)));
-        assert!(answers.wait_in_deep_queue(ms(10)) && !answers.wait_in_deep_queue(ms(40)));
-        let mut answers = Answers::default();
-        (30..50).for_each(|millis| answers.add(ms(millis)));
-        assert!(!answers.wait_in_deep_queue(ms(1)), "next door");
+    fn a_path_that_idles_has_no_queue() {
+        assert_eq!(answer(110, 40).thought(), ms(100));
+        assert_eq!(answer(110, 60).thought(), Duration::ZERO, "of so many bytes");
+        assert_eq!(answer(5, 0).thought(), Duration::ZERO);
+        let unknown = Answer { busy: None, ..answer(110, 0) };
+        assert_eq!(unknown.thought(), Duration::ZERO);
     }
 
     #[test]
-    fn a_queue_does_not_think() {
+    fn a_server_that_thinks_is_no_deep_queue() {
         let mut answers = Answers::default();
-        assert!(!answers.are_thought_about(ms(1)), "none came");
-        answers.add(ms(500));
-        assert!(answers.are_thought_about(ms(100)));
-        answers.add(ms(120));
-        assert!(!answers.are_thought_about(ms(100)) && answers.are_thought_about(ms(20)));
-        answers.add(ms(15));
-        assert!(!answers.are_thought_about(ms(1)), "next door");
+        (0..20).for_each(|_| answers.add(answer(120, 20)));
+        assert!(!answers.wait_in_deep_queue(ms(10)) && answers.are_thought_about(ms(10)));
+        let mut queued = Answers::default();
+        (0..20).for_each(|_| queued.add(answer(120, 100)));
+        assert!(queued.wait_in_deep_queue(ms(10)) && !queued.are_thought_about(ms(10)));
+        assert!(!queued.wait_in_deep_queue(ms(40)));
+    }
+
+    #[test]
+    fn servers_think_for_different_times() {
+        let mut answers = Answers::default();
+        assert!(!answers.are_thought_about(ms(10)), "none came");
+        answers.add(answer(500, 0));
+        assert!(answers.are_thought_about(ms(10)));
+        (1..40).for_each(|i| answers.add(answer(i * 10, 0)));
+        assert_eq!(answers.thought(), ms(300), "of the last sixteen");
+        (0..14).for_each(|_| answers.add(answer(12, 0)));
+        assert!(!answers.are_thought_about(ms(10)), "two were lost");
     }
 }

@@ -248,8 +248,16 @@ impl LinkEstimator {
 
     /// The first answers came at this pace, as the transport sees it: encrypted bodies come in records of
     /// up to 16 KiB, the last byte of which may be a round trip later than the first.
-    pub fn on_pace(&mut self, rate: BitRate) {
-        self.first.set(rate);
+    pub fn on_pace(&mut self, rate: BitRate, of_servers: bool) {
+        self.first.set(rate, of_servers);
+    }
+
+    /// How long the path is busy with so many bytes. `None` where what it carries is not known.
+    pub fn busy_with(&self, bytes: Bytes) -> Option<Duration> {
+        match self.best_seen() {
+            _ if bytes == Bytes::ZERO || self.first.is_of_servers() => Some(Duration::ZERO),
+            best => best.map(|best| bytes / best),
+        }
     }
 
     /// `bytes` of bodies arrived over `streams` streams in transfer. Returns the goodput of a
@@ -483,7 +491,7 @@ mod tests {
         let paced = |mbps: f64, streams: u32| {
             let mut estimator = LinkEstimator::new(LinkConfig::default());
             estimator.on_rtt(Timestamp::START, Duration::from_millis(50));
-            estimator.on_pace(BitRate::from_mbps(10.0));
+            estimator.on_pace(BitRate::from_mbps(10.0), false);
             steady(&mut estimator, 0, 3, BitRate::from_mbps(mbps), streams);
             estimator.paced_bandwidth().map(|rate| rate.bps().round() / 1e6)
         };
@@ -494,7 +502,7 @@ mod tests {
         assert_eq!(LinkEstimator::new(LinkConfig::default()).paced_bandwidth(), None);
         // Behind a lost segment half a second's bytes have waited, at 1 Mbit/s.
         let mut estimator = LinkEstimator::new(LinkConfig::default());
-        estimator.on_pace(BitRate::from_mbps(1.0));
+        estimator.on_pace(BitRate::from_mbps(1.0), false);
         let steady_until = steady(&mut estimator, 0, 3, BitRate::from_mbps(1.0), 1);
         let released = Timestamp::from_millis(steady_until + 500);
         estimator.on_delivered(released, Bytes(62_500), 1);
@@ -641,7 +649,7 @@ mod tests {
     fn the_pace_of_the_first_answers_is_seen_before_any_sample() {
         let mut estimator = LinkEstimator::new(LinkConfig::default());
         assert_eq!(estimator.seen_bandwidth(), None);
-        estimator.on_pace(BitRate::from_mbps(50.0));
+        estimator.on_pace(BitRate::from_mbps(50.0), false);
         assert_eq!(estimator.seen_bandwidth(), Some(BitRate::from_mbps(50.0)));
         let planned = estimator.estimate().bandwidth;
         assert_eq!(planned, BitRate::from_mbps(20.0), "plans rest on samples");
@@ -651,7 +659,7 @@ mod tests {
     fn a_rate_near_the_first_pace_is_all_that_the_path_carries() {
         let mut estimator = LinkEstimator::new(LinkConfig::default());
         assert!(!estimator.keeps_pace(BitRate::from_mbps(40.0)), "there is none yet");
-        estimator.on_pace(BitRate::from_mbps(50.0));
+        estimator.on_pace(BitRate::from_mbps(50.0), false);
         assert!(estimator.keeps_pace(BitRate::from_mbps(36.0)));
         assert!(!estimator.keeps_pace(BitRate::from_mbps(34.0)));
     }

@@ -36,6 +36,8 @@ pub struct FirstPace {
     all: Option<Flight>,
     silences: u32,
     known: Option<BitRate>,
+    /// They came one by one: it is that of servers.
+    of_servers: bool,
     /// It is as well known as it will be by them.
     is_settled: bool,
     has_file: bool,
@@ -65,9 +67,15 @@ impl FirstPace {
         self.next_look > MOST_TELLING
     }
 
+    /// Whether it is that of servers, as answers come one by one: the path brings more.
+    pub const fn is_of_servers(&self) -> bool {
+        self.of_servers
+    }
+
     /// It was measured elsewhere, and better.
-    pub fn set(&mut self, rate: BitRate) {
+    pub fn set(&mut self, rate: BitRate, of_servers: bool) {
         self.known = Some(rate);
+        self.of_servers = of_servers;
         self.is_settled = true;
     }
 
@@ -91,7 +99,9 @@ impl FirstPace {
             let gives_up = self.silences >= MOST_SILENCES;
             self.is_settled = self.known.is_some() || is_told || gives_up;
             let rate = if is_told { Some(ended.rate()) } else { gives_up.then(|| all.rate()) };
-            return self.learn(rate.filter(|_| is_told || self.known.is_none()));
+            let is_news = is_told || gives_up && self.known.is_none();
+            self.of_servers = is_news && !is_told;
+            return self.learn(rate.filter(|_| is_news));
         }
         flight.add(now, bytes);
         let counted = flight.counted();
@@ -145,6 +155,7 @@ impl FirstPace {
         }
         self.next_look = Bytes(counted.0 * 2);
         let is_more = rate.bps() > known.bps() * TELLING_MORE;
+        self.of_servers &= !is_more;
         self.learn(is_more.then_some(rate))
     }
 
@@ -213,7 +224,7 @@ mod tests {
         assert!((seen - 19.3).abs() < 0.1, "{seen}");
         assert_eq!(pace.rate().map(BitRate::mbps), Some(seen));
         assert_eq!(pace.on_bytes(at(130_000), Bytes::mib(1), rtt), None, "that was it");
-        pace.set(BitRate::from_mbps(1.0));
+        pace.set(BitRate::from_mbps(1.0), false);
         assert_eq!(pace.rate().map(BitRate::mbps), Some(1.0));
     }
 

@@ -95,7 +95,11 @@ pub enum ConnectionEvent {
         origin: Origin,
     },
     /// The first answers came so fast, in bytes on the wire.
-    Pace(BitRate),
+    Pace {
+        rate: BitRate,
+        /// Answers come one by one: the path brings more.
+        of_servers: bool,
+    },
     /// Whether an origin answers requests in their order over HTTP/1.1 became known.
     Pipelines {
         /// The origin.
@@ -180,7 +184,8 @@ impl Telemetry {
         }
         let (now, bytes) = (Timestamp::START + self.began.elapsed(), Bytes(bytes as u64));
         if let Some(rate) = pace.on_wire(now, bytes, rtt, are_answers) {
-            self.tell(ConnectionEvent::Pace(rate));
+            let of_servers = pace.is_of_servers();
+            self.tell(ConnectionEvent::Pace { rate, of_servers });
         }
         self.pace.set(pace);
     }

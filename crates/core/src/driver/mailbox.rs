@@ -51,7 +51,9 @@ impl Mailbox {
             ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
             ConnectionEvent::RoundTrip { rtt, .. } => self.put(Event::RoundTrip(*rtt)),
             ConnectionEvent::Loss { .. } => self.put(Event::Loss),
-            ConnectionEvent::Pace(rate) => self.put(Event::Pace(*rate)),
+            ConnectionEvent::Pace { rate, of_servers } => {
+                self.put(Event::Pace { rate: *rate, of_servers: *of_servers });
+            }
             _ => {}
         }
     }

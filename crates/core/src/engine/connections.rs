@@ -256,9 +256,9 @@ impl Engine {
     }
 
     /// The transport saw at what pace the first answers come, mostly before any body says so.
-    pub(super) fn on_pace(&mut self, now: Timestamp, rate: BitRate) {
+    pub(super) fn on_pace(&mut self, now: Timestamp, rate: BitRate, of_servers: bool) {
         let seen = self.link.seen_bandwidth();
-        self.link.on_pace(rate);
+        self.link.on_pace(rate, of_servers);
         if seen.is_none_or(|seen| rate > seen) {
             self.widen_for_short_files(now);
         }

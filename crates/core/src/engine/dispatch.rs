@@ -307,7 +307,7 @@ impl Engine {
         let bears_parts = !state.multiplexes && !state.has_had_enough && !self.shows_order(entry);
         let in_parts = bears_parts && (!whole || begins());
         let (path, answer) = (self.link.estimate(), self.answers.mean());
-        let thought = self.answers.least().saturating_sub(path.rtt);
+        let thought = self.answers.thought();
         let parts = in_parts.then(|| Outset { rtt: path.rtt, answer, thought, rate: rate() });
         let fetch = Fetch {
             stream,
@@ -326,6 +326,7 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         entry.dirty = true;
         let stands_in = entry.silences.pop();
+        let brought_before = self.brought();
         self.note_activity(now);
         self.stall_check.get_or_insert(now + self.config.stall_timeout);
         self.next_look.get_or_insert(now + look_interval(path.rtt));
@@ -341,6 +342,7 @@ impl Engine {
                 redirected,
                 has_asked: false,
                 has_head: false,
+                brought_before,
                 stands_in,
                 recent: Recent::starting(now),
             },

@@ -255,7 +255,11 @@ pub enum Event {
     /// Round trips take longer of late, and so long at least, queues included.
     RoundTrip(Duration),
     /// The transport saw at what pace the first answers come.
-    Pace(BitRate),
+    Pace {
+        rate: BitRate,
+        /// Answers come one by one: the path brings more.
+        of_servers: bool,
+    },
     /// Something was lost of what comes over a connection.
     Loss,
     /// Whether an origin answers requests in their order over HTTP/1.1 became known: where it does,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::answers::Answer;
 use pelton_algos::cluster::Cluster;
 use pelton_algos::connections;
 use pelton_algos::growth::{LaneUse, Response};
@@ -51,10 +52,10 @@ impl Engine {
     }
 
     /// A head came: lanes may grow.
-    pub(super) fn note_response(&mut self, now: Timestamp, response: Response) {
-        let thought = self.answers.least().saturating_sub(response.at_least);
-        self.link.on_answer(now, response.took.saturating_sub(thought));
-        self.answers.add(response.took);
+    pub(super) fn note_response(&mut self, now: Timestamp, answer: Answer) {
+        let thought = self.answers.add(answer);
+        let queued = answer.took.saturating_sub(thought);
+        self.link.on_answer(now, queued);
         // The formulas fill a link that is known: prompt responses tell nothing new of it.
         if self.link.rests_on_hint() || self.link.seen_bandwidth().is_none() {
             return;
@@ -67,12 +68,8 @@ impl Engine {
             return;
         }
         let rtt = self.link.estimate().rtt;
-        // What a server always thinks is no queue.
-        let response = if self.are_answers_thought_about() {
-            Response { took: response.took.saturating_sub(thought), ..response }
-        } else {
-            response
-        };
+        let took = if self.are_answers_thought_about() { queued } else { answer.took };
+        let response = Response { took, at_least: answer.rtt };
         if let Some(lanes) = self.lane_use() {
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }

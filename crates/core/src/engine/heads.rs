@@ -1,6 +1,6 @@
 //! What heads of answers tell: of the origin that answered, and of the file.
 
-use pelton_algos::growth::Response;
+use pelton_algos::answers::Answer;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
@@ -28,8 +28,11 @@ impl Engine {
         }
         self.origin(answered_by).served += u32::from(!asked.has_head);
         self.note_answer(now, answered_by, &asked, head.protocol);
-        let at_least = self.link.estimate().rtt;
-        self.note_response(now, Response { took: head.response_time, at_least });
+        let came = self.brought().saturating_sub(asked.brought_before);
+        // Answers that share a connection wait for its window, too.
+        let busy = self.link.busy_with(came).filter(|_| !self.shares_connections());
+        let rtt = self.link.estimate().rtt;
+        self.note_response(now, Answer { took: head.response_time, rtt, busy });
         let entry = &mut self.files[file.index()];
         if let Some(failure) = size_conflict(entry.spec().size, head.total, entry.url()) {
             self.fail(file, failure);

@@ -92,6 +92,8 @@ struct Stream {
     /// What its first request is for is known.
     has_asked: bool,
     has_head: bool,
+    /// What connections had brought when it was asked for.
+    brought_before: Bytes,
     /// For how long one was silent in whose place it was asked for.
     stands_in: Option<Duration>,
     recent: Recent,
@@ -310,7 +312,7 @@ impl Engine {
             Event::RoundTrip(took) => self.on_round_trip(now, took),
             Event::Reached { origin, rtt } => self.on_reached(now, &origin, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
-            Event::Pace(rate) => self.on_pace(now, rate),
+            Event::Pace { rate, of_servers } => self.on_pace(now, rate, of_servers),
             Event::Loss => self.on_loss(now),
             Event::Unserved { origin, served } => self.on_unserved(now, &origin, served),
             Event::Pipelines { origin, does } => self.on_pipelines(now, &origin, does),

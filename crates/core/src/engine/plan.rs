@@ -106,12 +106,25 @@ impl Engine {
         }
     }
 
+    /// What connections have brought: files, and handshakes.
+    pub(super) fn brought(&self) -> Bytes {
+        self.totals.delivered + self.handshakes()
+    }
+
+    fn handshakes(&self) -> Bytes {
+        Bytes(self.handshake().0.saturating_mul(self.opened()))
+    }
+
+    /// Connections that are, or were, open at once to each origin.
+    fn opened(&self) -> u64 {
+        self.origins.iter().map(|origin| u64::from(origin.opened)).sum()
+    }
+
     /// Whether servers think about answers. What they say first over many connections may fill a slow path by itself.
     pub(super) fn are_answers_thought_about(&self) -> bool {
-        let opened = self.origins.iter().map(|origin| u64::from(origin.opened)).sum::<u64>();
-        let first_words = Bytes(self.handshake().0.saturating_mul(opened));
+        let first_words = self.handshakes();
         // Later answers have no handshakes before them.
-        let is_first = u64::from(self.answers.count()) <= opened;
+        let is_first = u64::from(self.answers.count()) <= self.opened();
         let queued = match self.link.seen_bandwidth() {
             _ if !is_first => Duration::ZERO,
             Some(bandwidth) => first_words / bandwidth,
@@ -125,7 +138,7 @@ impl Engine {
     pub(super) fn path_of_requests(&self) -> LinkEstimate {
         let link = self.link.estimate();
         if self.are_answers_thought_about() {
-            link.stretched_to(self.answers.least())
+            link.stretched_to(link.rtt + self.answers.thought())
         } else {
             link
         }

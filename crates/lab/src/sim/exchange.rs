@@ -210,7 +210,8 @@ impl World {
         let bytes = Bytes(delivery.bytes);
         let are_answers = delivery.meaning != Meaning::Handshake;
         if let Some(rate) = self.pace.on_wire(self.now, bytes, rtt, are_answers) {
-            self.tell(Event::Pace(rate));
+            let of_servers = self.pace.is_of_servers();
+            self.tell(Event::Pace { rate, of_servers });
         }
     }
 

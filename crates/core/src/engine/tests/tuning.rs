@@ -188,7 +188,7 @@ fn losses_tell_how_many_connections_fill_a_path() {
     let mut world = World::with(config, Box::new(Hat)).host("one", host.files(60, |_| 400_000));
     world.mbps = 200.0;
     world.get_all();
-    world.send(Event::Pace(BitRate::from_mbps(200.0)));
+    world.send(Event::Pace { rate: BitRate::from_mbps(200.0), of_servers: false });
     while world.brought() < MB {
         world.run_for(Duration::from_millis(1));
     }
