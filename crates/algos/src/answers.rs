@@ -63,10 +63,11 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Another one began. Returns what of the time was thought: at least what the shortest one took had the path for itself.
+    /// Another one began. Returns what of the time was thought. Where no path that idled tells of it, the shortest one does,
+    /// which had the path for itself.
     pub fn add(&mut self, answer: Answer) -> Duration {
         self.least = if self.count == 0 { answer.took } else { self.least.min(answer.took) };
-        let thought = answer.thought().unwrap_or(self.least.saturating_sub(answer.rtt));
+        let thought = answer.thought().unwrap_or_else(|| self.always_thought(answer.rtt));
         self.thoughts[self.count as usize % LATELY] = thought;
         self.count = self.count.saturating_add(1);
         let new = self.weight();
@@ -104,6 +105,11 @@ impl Answers {
         self.mean
     }
 
+    /// What servers have thought about the shortest one, and so about each, over a path of `rtt`.
+    pub fn always_thought(&self, rtt: Duration) -> Duration {
+        self.least.saturating_sub(rtt)
+    }
+
     /// How long servers thought about the last ones, the median of them: one that was lost says nothing of that.
     pub fn thought(&self) -> Duration {
         let known = LATELY.min(self.count as usize);
@@ -137,13 +143,18 @@ mod tests {
         Answer { took: ms(took), rtt: ms(10), busy: Some(ms(busy)) }
     }
 
+    fn having_seen(seen: impl IntoIterator<Item = Answer>) -> Answers {
+        let mut answers = Answers::default();
+        for answer in seen {
+            answers.add(answer);
+        }
+        answers
+    }
+
     #[test]
     fn later_answers_count_more_than_early_ones() {
-        let mut answers = Answers::default();
-        assert_eq!(answers.mean(), Duration::ZERO);
-        for _ in 0..10 {
-            answers.add(answer(100, 0));
-        }
+        assert_eq!(Answers::default().mean(), Duration::ZERO);
+        let mut answers = having_seen([answer(100, 0); 10]);
         assert_eq!(answers.mean(), ms(100));
         answers.add(answer(300, 0));
         assert_eq!((answers.mean(), answers.count()), (ms(120), 11));
@@ -164,33 +175,40 @@ mod tests {
 
     #[test]
     fn a_path_that_idles_has_no_queue() {
-        assert_eq!(answer(110, 40).thought(), ms(100));
-        assert_eq!(answer(110, 60).thought(), Duration::ZERO, "of so many bytes");
-        assert_eq!(answer(5, 0).thought(), Duration::ZERO);
-        let unknown = Answer { busy: None, ..answer(110, 0) };
-        assert_eq!(unknown.thought(), Duration::ZERO);
+        assert_eq!(answer(110, 40).thought(), Some(ms(100)));
+        assert_eq!(answer(110, 60).thought(), None, "of so many bytes");
+        assert_eq!(answer(5, 0).thought(), None);
+        assert_eq!(Answer { busy: None, ..answer(110, 0) }.thought(), None);
     }
 
     #[test]
     fn a_server_that_thinks_is_no_deep_queue() {
-        let mut answers = Answers::default();
-        (0..20).for_each(|_| answers.add(answer(120, 20)));
-        assert!(!answers.wait_in_deep_queue(ms(10)) && answers.are_thought_about(ms(10)));
-        let mut queued = Answers::default();
-        (0..20).for_each(|_| queued.add(answer(120, 100)));
+        let thinking = having_seen([answer(120, 20); 20]);
+        assert!(!thinking.wait_in_deep_queue(ms(10)) && thinking.are_thought_about(ms(10)));
+        let queued = having_seen([12].into_iter().chain([120; 20]).map(|took| answer(took, 100)));
         assert!(queued.wait_in_deep_queue(ms(10)) && !queued.are_thought_about(ms(10)));
         assert!(!queued.wait_in_deep_queue(ms(40)));
     }
 
     #[test]
+    fn the_shortest_answer_had_the_path_for_itself() {
+        let mut answers = having_seen([answer(300, 290), answer(100, 90), answer(150, 140)]);
+        assert_eq!(answers.add(answer(200, 190)), ms(90));
+        assert!(answers.are_thought_about(ms(10)), "all of them take long");
+        answers.add(answer(12, 2));
+        (0..16).for_each(|_| assert_eq!(answers.add(answer(200, 190)), ms(2)));
+        assert!(!answers.are_thought_about(ms(10)));
+    }
+
+    #[test]
     fn servers_think_for_different_times() {
-        let mut answers = Answers::default();
-        assert!(!answers.are_thought_about(ms(10)), "none came");
-        answers.add(answer(500, 0));
-        assert!(answers.are_thought_about(ms(10)));
-        (1..40).for_each(|i| answers.add(answer(i * 10, 0)));
+        assert!(!Answers::default().are_thought_about(ms(10)), "none came");
+        assert!(having_seen([answer(500, 0)]).are_thought_about(ms(10)));
+        let mut answers = having_seen((1..40).map(|i| answer(i * 10, 0)));
         assert_eq!(answers.thought(), ms(300), "of the last sixteen");
-        (0..14).for_each(|_| answers.add(answer(12, 0)));
+        for _ in 0..14 {
+            answers.add(answer(12, 0));
+        }
         assert!(!answers.are_thought_about(ms(10)), "two were lost");
     }
 }

@@ -59,6 +59,9 @@ const RTT_MEMORIES: u32 = 3;
 /// What the last round trip counts in those of late.
 const NEW_ROUND_TRIP: f64 = 0.25;
 
+/// A server that thinks acknowledges a request so late (Linux; RFC 1122 section 4.2.3.2 allows 500 ms): no queue.
+const DELAYED_ACK: Duration = Duration::from_millis(50);
+
 /// The pace of the first answers is that of the path within this factor: a few packets tell it.
 const BESIDE_PACE: f64 = 2.0;
 
@@ -252,9 +255,11 @@ impl LinkEstimator {
         self.first.set(rate, of_servers);
     }
 
-    /// How long the path is busy with so many bytes. `None` where what it carries is not known.
+    /// How long the path is busy with so many bytes. `None` where what it carries is not known, or round trips tell of a queue:
+    /// it may carry less than it did.
     pub fn busy_with(&self, bytes: Bytes) -> Option<Duration> {
         match self.best_seen() {
+            _ if self.round_trip() > self.rtt() * 2 + DELAYED_ACK => None,
             _ if bytes == Bytes::ZERO || self.first.is_of_servers() => Some(Duration::ZERO),
             best => best.map(|best| bytes / best),
         }
@@ -662,6 +667,23 @@ mod tests {
         estimator.on_pace(BitRate::from_mbps(50.0), false);
         assert!(estimator.keeps_pace(BitRate::from_mbps(36.0)));
         assert!(!estimator.keeps_pace(BitRate::from_mbps(34.0)));
+    }
+
+    #[test]
+    fn a_path_is_busy_with_what_comes_as_far_as_its_pace_tells() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(40));
+        let megabyte = Bytes(1_000_000);
+        assert_eq!(
+            (link.busy_with(Bytes::ZERO), link.busy_with(megabyte)),
+            (Some(Duration::ZERO), None)
+        );
+        link.on_pace(BitRate::from_mbps(8.0), true);
+        assert_eq!(link.busy_with(megabyte), Some(Duration::ZERO), "servers held it back");
+        link.on_pace(BitRate::from_mbps(8.0), false);
+        assert_eq!(link.busy_with(megabyte), Some(Duration::from_secs(1)));
+        link.on_round_trip(Timestamp::from_millis(500), Duration::from_millis(150));
+        assert_eq!(link.busy_with(megabyte), None, "a queue: it may carry less by now");
     }
 
     #[test]

@@ -316,12 +316,16 @@ mod tests {
         assert!(told.by_ref().take(3).all(|told| told.is_none()));
         let seen = told.next().flatten().unwrap().mbps();
         assert!((seen - 48.0).abs() < 0.1, "{seen}");
+        drop(told);
+        assert!(!pace.is_of_servers());
         // One at a time: what four round trips bring.
         let mut pace = FirstPace::default();
         let mut told = (0..5).map(|n| pace.on_bytes(at(40_000 * n), Bytes(3_000), rtt));
         assert!(told.by_ref().take(4).all(|told| told.is_none()));
         let seen = told.next().flatten().unwrap().mbps();
         assert!((seen - 0.6).abs() < 0.01, "{seen}");
+        drop(told);
+        assert!(pace.is_of_servers());
     }
 
     #[test]

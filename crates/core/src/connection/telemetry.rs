@@ -96,6 +96,7 @@ pub enum ConnectionEvent {
     },
     /// The first answers came so fast, in bytes on the wire.
     Pace {
+        /// In bytes on the wire.
         rate: BitRate,
         /// Answers come one by one: the path brings more.
         of_servers: bool,

@@ -256,6 +256,7 @@ pub enum Event {
     RoundTrip(Duration),
     /// The transport saw at what pace the first answers come.
     Pace {
+        /// In bytes on the wire.
         rate: BitRate,
         /// Answers come one by one: the path brings more.
         of_servers: bool,

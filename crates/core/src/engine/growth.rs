@@ -53,9 +53,10 @@ impl Engine {
 
     /// A head came: lanes may grow.
     pub(super) fn note_response(&mut self, now: Timestamp, answer: Answer) {
-        let thought = self.answers.add(answer);
-        let queued = answer.took.saturating_sub(thought);
-        self.link.on_answer(now, queued);
+        let queued = answer.took.saturating_sub(self.answers.add(answer));
+        // On a path that has become longer nothing comes meanwhile, either.
+        let always_thought = self.answers.always_thought(answer.rtt);
+        self.link.on_answer(now, answer.took.saturating_sub(always_thought));
         // The formulas fill a link that is known: prompt responses tell nothing new of it.
         if self.link.rests_on_hint() || self.link.seen_bandwidth().is_none() {
             return;
