@@ -57,6 +57,8 @@ pub struct Answers {
     least: Duration,
     /// What servers thought about each of the last ones, in a ring.
     thoughts: [Duration; LATELY],
+    /// Their median.
+    thought: Duration,
     /// Which part of the files redirects led to, and how long those took at least.
     led: f64,
     led_for: Duration,
@@ -70,6 +72,10 @@ impl Answers {
         let thought = answer.thought().unwrap_or_else(|| self.always_thought(answer.rtt));
         self.thoughts[self.count as usize % LATELY] = thought;
         self.count = self.count.saturating_add(1);
+        let mut lately = self.thoughts;
+        let lately = &mut lately[..LATELY.min(self.count as usize)];
+        let middle = (lately.len() - 1) / 2;
+        self.thought = *lately.select_nth_unstable(middle).1;
         let new = self.weight();
         self.mean = self.mean.mul_f64(1.0 - new) + answer.took.mul_f64(new);
         thought
@@ -111,12 +117,8 @@ impl Answers {
     }
 
     /// How long servers thought about the last ones, the median of them: one that was lost says nothing of that.
-    pub fn thought(&self) -> Duration {
-        let known = LATELY.min(self.count as usize);
-        let mut lately = self.thoughts;
-        let lately = &mut lately[..known];
-        lately.sort_unstable();
-        known.checked_sub(1).map_or(Duration::ZERO, |last| lately[last / 2])
+    pub const fn thought(&self) -> Duration {
+        self.thought
     }
 
     /// Whether they wait in a queue that holds many times what a path of `rtt` does.
