@@ -369,7 +369,7 @@ mod tests {
             let splits = Splits { of_each, least: LEAST_ON_FREE_PATH, ..splits() };
             splits.gain(Timestamp::START, &begun, remaining, false)
         };
-        // 43 kB in three round trips, and for a mean of 0.2 Mbit/s eight.
+        // 43 kB in three round trips, where the mean would bring 7.5 kB.
         let slow = BitRate::from_mbps(0.2);
         assert_eq!((gain(86_000, slow), gain(90_000, slow).is_some()), (None, true));
         assert_eq!(gain(300_000, BitRate::from_mbps(8.0)), None, "300 kB in three round trips");
