@@ -59,7 +59,7 @@ pub fn with_room(link: &LinkEstimate) -> u32 {
 }
 
 /// A new connection's first flight (RFC 6928 section 2).
-pub const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
+pub(crate) const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
 
 /// How many times what the path holds is asked for where each request is answered in one flight: the lanes are not in
 /// step. What is more overfills the short queues that there are (docs/tried.md).

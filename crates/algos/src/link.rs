@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use self::filters::{HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
 use self::longer::LongerPath;
-use crate::pace::FirstPace;
+use crate::pace::{FirstPace, Pace};
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
 
@@ -251,8 +251,8 @@ impl LinkEstimator {
 
     /// The first answers came at this pace, as the transport sees it: encrypted bodies come in records of
     /// up to 16 KiB, the last byte of which may be a round trip later than the first.
-    pub fn on_pace(&mut self, rate: BitRate, of_servers: bool) {
-        self.first.set(rate, of_servers);
+    pub fn on_pace(&mut self, pace: Pace) {
+        self.first.set(pace);
     }
 
     /// How long the path is busy with so many bytes. `None` where what it carries is not known, or round trips tell of a queue:
@@ -496,7 +496,7 @@ mod tests {
         let paced = |mbps: f64, streams: u32| {
             let mut estimator = LinkEstimator::new(LinkConfig::default());
             estimator.on_rtt(Timestamp::START, Duration::from_millis(50));
-            estimator.on_pace(BitRate::from_mbps(10.0), false);
+            estimator.on_pace(Pace::of_path(BitRate::from_mbps(10.0)));
             steady(&mut estimator, 0, 3, BitRate::from_mbps(mbps), streams);
             estimator.paced_bandwidth().map(|rate| rate.bps().round() / 1e6)
         };
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(LinkEstimator::new(LinkConfig::default()).paced_bandwidth(), None);
         // Behind a lost segment half a second's bytes have waited, at 1 Mbit/s.
         let mut estimator = LinkEstimator::new(LinkConfig::default());
-        estimator.on_pace(BitRate::from_mbps(1.0), false);
+        estimator.on_pace(Pace::of_path(BitRate::from_mbps(1.0)));
         let steady_until = steady(&mut estimator, 0, 3, BitRate::from_mbps(1.0), 1);
         let released = Timestamp::from_millis(steady_until + 500);
         estimator.on_delivered(released, Bytes(62_500), 1);
@@ -654,7 +654,7 @@ mod tests {
     fn the_pace_of_the_first_answers_is_seen_before_any_sample() {
         let mut estimator = LinkEstimator::new(LinkConfig::default());
         assert_eq!(estimator.seen_bandwidth(), None);
-        estimator.on_pace(BitRate::from_mbps(50.0), false);
+        estimator.on_pace(Pace::of_path(BitRate::from_mbps(50.0)));
         assert_eq!(estimator.seen_bandwidth(), Some(BitRate::from_mbps(50.0)));
         let planned = estimator.estimate().bandwidth;
         assert_eq!(planned, BitRate::from_mbps(20.0), "plans rest on samples");
@@ -664,7 +664,7 @@ mod tests {
     fn a_rate_near_the_first_pace_is_all_that_the_path_carries() {
         let mut estimator = LinkEstimator::new(LinkConfig::default());
         assert!(!estimator.keeps_pace(BitRate::from_mbps(40.0)), "there is none yet");
-        estimator.on_pace(BitRate::from_mbps(50.0), false);
+        estimator.on_pace(Pace::of_path(BitRate::from_mbps(50.0)));
         assert!(estimator.keeps_pace(BitRate::from_mbps(36.0)));
         assert!(!estimator.keeps_pace(BitRate::from_mbps(34.0)));
     }
@@ -678,9 +678,9 @@ mod tests {
             (link.busy_with(Bytes::ZERO), link.busy_with(megabyte)),
             (Some(Duration::ZERO), None)
         );
-        link.on_pace(BitRate::from_mbps(8.0), true);
+        link.on_pace(Pace { rate: BitRate::from_mbps(8.0), of_servers: true });
         assert_eq!(link.busy_with(megabyte), Some(Duration::ZERO), "servers held it back");
-        link.on_pace(BitRate::from_mbps(8.0), false);
+        link.on_pace(Pace::of_path(BitRate::from_mbps(8.0)));
         assert_eq!(link.busy_with(megabyte), Some(Duration::from_secs(1)));
         link.on_round_trip(Timestamp::from_millis(500), Duration::from_millis(150));
         assert_eq!(link.busy_with(megabyte), None, "a queue: it may carry less by now");

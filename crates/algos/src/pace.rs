@@ -27,6 +27,22 @@ const TELLING_LATER: Bytes = Bytes::kib(32);
 const MOST_TELLING: Bytes = Bytes::kib(1024);
 const TELLING_MORE: f64 = 2.0;
 
+/// How fast answers come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// In bytes on the wire.
+    pub rate: BitRate,
+    /// They come one by one: it is the pace of their servers, and the path brings more.
+    pub of_servers: bool,
+}
+
+impl Pace {
+    /// That of a path.
+    pub const fn of_path(rate: BitRate) -> Self {
+        Self { rate, of_servers: false }
+    }
+}
+
 /// The pace of the first answers. They were asked for at once and come as fast as the slowest link on the
 /// way lets them, which tells its rate long before there is a sample of goodput (packet dispersion).
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,9 +51,7 @@ pub struct FirstPace {
     /// All flights and the silences between them, from the first one on.
     all: Option<Flight>,
     silences: u32,
-    known: Option<BitRate>,
-    /// They came one by one: it is that of servers.
-    of_servers: bool,
+    known: Option<Pace>,
     /// It is as well known as it will be by them.
     is_settled: bool,
     has_file: bool,
@@ -58,8 +72,8 @@ struct Flight {
 
 impl FirstPace {
     /// The pace, once it is known.
-    pub const fn rate(&self) -> Option<BitRate> {
-        self.known
+    pub fn rate(&self) -> Option<BitRate> {
+        self.known.map(|pace| pace.rate)
     }
 
     /// Whether nothing that comes changes it any more.
@@ -67,21 +81,20 @@ impl FirstPace {
         self.next_look > MOST_TELLING
     }
 
-    /// Whether it is that of servers, as answers come one by one: the path brings more.
-    pub const fn is_of_servers(&self) -> bool {
-        self.of_servers
+    /// Whether it is that of servers.
+    pub fn is_of_servers(&self) -> bool {
+        self.known.is_some_and(|pace| pace.of_servers)
     }
 
     /// It was measured elsewhere, and better.
-    pub fn set(&mut self, rate: BitRate, of_servers: bool) {
-        self.known = Some(rate);
-        self.of_servers = of_servers;
+    pub fn set(&mut self, pace: Pace) {
+        self.known = Some(pace);
         self.is_settled = true;
     }
 
     /// `bytes` arrived over a path of this round-trip time. Returns the pace if it became known with them: over a slow
     /// path a few packets tell it soon, and the rest of their flight tells it better.
-    pub fn on_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<BitRate> {
+    pub fn on_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<Pace> {
         if self.is_settled {
             return None;
         }
@@ -98,10 +111,9 @@ impl FirstPace {
             let is_told = ended.counted() >= TELLING_FLIGHT;
             let gives_up = self.silences >= MOST_SILENCES;
             self.is_settled = self.known.is_some() || is_told || gives_up;
-            let rate = if is_told { Some(ended.rate()) } else { gives_up.then(|| all.rate()) };
-            let is_news = is_told || gives_up && self.known.is_none();
-            self.of_servers = is_news && !is_told;
-            return self.learn(rate.filter(|_| is_news));
+            let silent = Pace { rate: all.rate(), of_servers: true };
+            let by_servers = (gives_up && self.known.is_none()).then_some(silent);
+            return self.learn(is_told.then(|| Pace::of_path(ended.rate())).or(by_servers));
         }
         flight.add(now, bytes);
         let counted = flight.counted();
@@ -109,7 +121,7 @@ impl FirstPace {
         self.is_settled = counted >= TELLING;
         let is_new = self.known.is_none() && took_long && counted > Bytes::ZERO;
         let rate = (self.is_settled || is_new).then(|| flight.rate());
-        self.learn(rate)
+        self.learn(rate.map(Pace::of_path))
     }
 
     /// The same for what is seen on the wire, and `are_answers` to requests or not: there what comes later tells, too.
@@ -119,7 +131,7 @@ impl FirstPace {
         bytes: Bytes,
         rtt: Duration,
         are_answers: bool,
-    ) -> Option<BitRate> {
+    ) -> Option<Pace> {
         if self.is_settled {
             self.on_further_bytes(now, bytes, rtt)
         } else if are_answers {
@@ -142,7 +154,7 @@ impl FirstPace {
         self.has_file = true;
     }
 
-    fn on_further_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<BitRate> {
+    fn on_further_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<Pace> {
         let (Some(flight), Some(known)) = (&mut self.flight, self.known) else { return None };
         if flight.has_ended(now, rtt) {
             *flight = Flight::beginning(now);
@@ -154,14 +166,13 @@ impl FirstPace {
             return None;
         }
         self.next_look = Bytes(counted.0 * 2);
-        let is_more = rate.bps() > known.bps() * TELLING_MORE;
-        self.of_servers &= !is_more;
-        self.learn(is_more.then_some(rate))
+        let is_more = rate.bps() > known.rate.bps() * TELLING_MORE;
+        self.learn(is_more.then_some(Pace::of_path(rate)))
     }
 
-    fn learn(&mut self, rate: Option<BitRate>) -> Option<BitRate> {
-        self.known = rate.or(self.known);
-        rate
+    fn learn(&mut self, pace: Option<Pace>) -> Option<Pace> {
+        self.known = pace.or(self.known);
+        pace
     }
 
     /// `bytes` arrived that answer no request, as those of handshakes do. They tell nothing by themselves, for
@@ -220,11 +231,11 @@ mod tests {
         let rtt = Duration::from_millis(60);
         let mut told = (0..13).map(|n| pace.on_bytes(at(120_000 + 600 * n), Bytes(1_448), rtt));
         assert!(told.by_ref().take(12).all(|told| told.is_none()));
-        let seen = told.next().flatten().unwrap().mbps();
+        let seen = told.next().flatten().unwrap().rate.mbps();
         assert!((seen - 19.3).abs() < 0.1, "{seen}");
         assert_eq!(pace.rate().map(BitRate::mbps), Some(seen));
         assert_eq!(pace.on_bytes(at(130_000), Bytes::mib(1), rtt), None, "that was it");
-        pace.set(BitRate::from_mbps(1.0), false);
+        pace.set(Pace::of_path(BitRate::from_mbps(1.0)));
         assert_eq!(pace.rate().map(BitRate::mbps), Some(1.0));
     }
 
@@ -235,11 +246,11 @@ mod tests {
             pace.on_bytes(at(millis * 1_000), Bytes(1_448), Duration::from_millis(400))
         };
         assert_eq!((packet(800), packet(849)), (None, None));
-        let seen = packet(850).unwrap().bps() / 1000.0;
+        let seen = packet(850).unwrap().rate.bps() / 1000.0;
         assert!((seen - 463.4).abs() < 0.1, "{seen}");
         // They came close together by chance.
         let told: Vec<_> = (1..12).filter_map(|n| packet(850 + 50 * n)).collect();
-        let seen: Vec<_> = told.into_iter().map(|rate| rate.bps().round() / 1000.0).collect();
+        let seen: Vec<_> = told.into_iter().map(|pace| pace.rate.bps().round() / 1000.0).collect();
         assert!(matches!(seen[..], [seen] if (231.0..260.0).contains(&seen)), "{seen:?}");
     }
 
@@ -251,7 +262,7 @@ mod tests {
         assert_eq!(pace.on_bytes(at(2_000), Bytes(1_448), rtt), None);
         assert_eq!(pace.on_bytes(at(2_000), Bytes(31 * 1_448), rtt), None, "in no time");
         let told = (1..20).find_map(|n| pace.on_bytes(at(2_000 + 116 * n), Bytes(1_448), rtt));
-        let seen = told.unwrap().mbps();
+        let seen = told.unwrap().rate.mbps();
         assert!((99.0..=200.0).contains(&seen), "{seen}");
     }
 
@@ -263,7 +274,7 @@ mod tests {
         assert_eq!(pace.on_bytes(at(616_000), Bytes(14_465), rtt), None);
         assert_eq!(pace.on_bytes(at(814_000), Bytes(14_465), rtt), None);
         assert_eq!(pace.on_bytes(at(816_000), Bytes(16_384), rtt), None);
-        let seen = pace.on_bytes(at(818_000), Bytes(16_384), rtt).unwrap().mbps();
+        let seen = pace.on_bytes(at(818_000), Bytes(16_384), rtt).unwrap().rate.mbps();
         assert!((seen - 65.5).abs() < 0.1, "{seen}");
     }
 
@@ -276,11 +287,11 @@ mod tests {
             came.filter_map(|now| pace.on_wire(now, Bytes(bytes), rtt, true)).last()
         };
         // Words about where the files are to be had, as fast as the server finds them, and the files half a second later.
-        let words = answers(&mut pace, 2_000, 150).unwrap().mbps();
+        let words = answers(&mut pace, 2_000, 150).unwrap().rate.mbps();
         assert!((10.0..15.0).contains(&words), "{words}");
         pace.on_redirect();
         assert_eq!(pace.rate(), None);
-        let files = answers(&mut pace, 500_000, 1_448).unwrap().mbps();
+        let files = answers(&mut pace, 500_000, 1_448).unwrap().rate.mbps();
         assert!((100.0..125.0).contains(&files), "{files}");
         pace.on_file();
         pace.on_redirect();
@@ -302,7 +313,7 @@ mod tests {
                 pace.on_other_bytes(now, Bytes(1_448), rtt);
             }
         }
-        let seen = told.unwrap().mbps();
+        let seen = told.unwrap().rate.mbps();
         assert!((seen - 50.0).abs() < 0.1, "{seen}");
     }
 
@@ -314,7 +325,7 @@ mod tests {
         let mut told =
             (0..6).map(|n| pace.on_bytes(at(40_000 * (n / 3) + 500 * (n % 3)), Bytes(3_000), rtt));
         assert!(told.by_ref().take(3).all(|told| told.is_none()));
-        let seen = told.next().flatten().unwrap().mbps();
+        let seen = told.next().flatten().unwrap().rate.mbps();
         assert!((seen - 48.0).abs() < 0.1, "{seen}");
         drop(told);
         assert!(!pace.is_of_servers());
@@ -322,7 +333,7 @@ mod tests {
         let mut pace = FirstPace::default();
         let mut told = (0..5).map(|n| pace.on_bytes(at(40_000 * n), Bytes(3_000), rtt));
         assert!(told.by_ref().take(4).all(|told| told.is_none()));
-        let seen = told.next().flatten().unwrap().mbps();
+        let seen = told.next().flatten().unwrap().rate.mbps();
         assert!((seen - 0.6).abs() < 0.01, "{seen}");
         drop(told);
         assert!(pace.is_of_servers());
@@ -336,9 +347,11 @@ mod tests {
         // It is busy with handshakes: 8 kB in 25 ms, and then 40 Mbit/s.
         let slow = [(400_000, 2_000), (410_000, 2_000), (420_000, 2_000), (426_000, 2_000)];
         let seen = slow.into_iter().find_map(|(micros, bytes)| on_wire(micros, bytes));
-        assert!((1.0..3.0).contains(&seen.unwrap().mbps()), "{seen:?}");
-        let mut told: Vec<_> =
-            (1..400).filter_map(|n| on_wire(426_000 + 290 * n, 1_448)).map(BitRate::mbps).collect();
+        assert!((1.0..3.0).contains(&seen.unwrap().rate.mbps()), "{seen:?}");
+        let mut told: Vec<_> = (1..400)
+            .filter_map(|n| on_wire(426_000 + 290 * n, 1_448))
+            .map(|pace| pace.rate.mbps())
+            .collect();
         let best = told.pop().unwrap();
         assert!((15.0..40.0).contains(&best), "{best}");
         assert!(told.len() <= 3, "{told:?}");

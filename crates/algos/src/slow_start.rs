@@ -14,6 +14,12 @@ const NEARLY_LATELY: f64 = 0.6;
 /// Before so many round trips nothing is told of growth by the last one.
 const FEW_TRIPS: u32 = 2;
 
+/// What is asked for now brings on the average until so long: a flight and then two by the third round trip (RFC 5681 section
+/// 3.1, RFC 6928 section 2), the first of which it is waited for.
+pub fn rate_until(third_trip: Duration) -> BitRate {
+    Bytes(FIRST_FLIGHT.0 * 3) / third_trip
+}
+
 /// How a response goes that has begun to come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Begun {

@@ -5,9 +5,9 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pelton_algos::pace::FirstPace;
+use pelton_algos::pace::{FirstPace, Pace};
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::{BitRate, Bytes};
+use pelton_algos::units::Bytes;
 use pelton_power::Counted;
 use tokio::time::Instant;
 
@@ -95,12 +95,7 @@ pub enum ConnectionEvent {
         origin: Origin,
     },
     /// The first answers came so fast, in bytes on the wire.
-    Pace {
-        /// In bytes on the wire.
-        rate: BitRate,
-        /// Answers come one by one: the path brings more.
-        of_servers: bool,
-    },
+    Pace(Pace),
     /// Whether an origin answers requests in their order over HTTP/1.1 became known.
     Pipelines {
         /// The origin.
@@ -184,9 +179,8 @@ impl Telemetry {
             return;
         }
         let (now, bytes) = (Timestamp::START + self.began.elapsed(), Bytes(bytes as u64));
-        if let Some(rate) = pace.on_wire(now, bytes, rtt, are_answers) {
-            let of_servers = pace.is_of_servers();
-            self.tell(ConnectionEvent::Pace { rate, of_servers });
+        if let Some(seen) = pace.on_wire(now, bytes, rtt, are_answers) {
+            self.tell(ConnectionEvent::Pace(seen));
         }
         self.pace.set(pace);
     }

@@ -51,9 +51,7 @@ impl Mailbox {
             ConnectionEvent::Rtt { rtt, .. } => self.put(Event::Rtt(*rtt)),
             ConnectionEvent::RoundTrip { rtt, .. } => self.put(Event::RoundTrip(*rtt)),
             ConnectionEvent::Loss { .. } => self.put(Event::Loss),
-            ConnectionEvent::Pace { rate, of_servers } => {
-                self.put(Event::Pace { rate: *rate, of_servers: *of_servers });
-            }
+            ConnectionEvent::Pace(pace) => self.put(Event::Pace(*pace)),
             _ => {}
         }
     }

@@ -7,6 +7,7 @@ use pelton_algos::connections;
 use pelton_algos::crowding::Crowding;
 use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
+use pelton_algos::pace::Pace;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
@@ -256,10 +257,10 @@ impl Engine {
     }
 
     /// The transport saw at what pace the first answers come, mostly before any body says so.
-    pub(super) fn on_pace(&mut self, now: Timestamp, rate: BitRate, of_servers: bool) {
+    pub(super) fn on_pace(&mut self, now: Timestamp, pace: Pace) {
         let seen = self.link.seen_bandwidth();
-        self.link.on_pace(rate, of_servers);
-        if seen.is_none_or(|seen| rate > seen) {
+        self.link.on_pace(pace);
+        if seen.is_none_or(|seen| pace.rate > seen) {
             self.widen_for_short_files(now);
         }
     }

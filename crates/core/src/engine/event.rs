@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use pelton_algos::pace::Pace;
 use pelton_algos::parts::Outset;
 use pelton_algos::policy::Decision;
 use pelton_algos::ranges::{ByteRange, StreamId};
@@ -255,12 +256,7 @@ pub enum Event {
     /// Round trips take longer of late, and so long at least, queues included.
     RoundTrip(Duration),
     /// The transport saw at what pace the first answers come.
-    Pace {
-        /// In bytes on the wire.
-        rate: BitRate,
-        /// Answers come one by one: the path brings more.
-        of_servers: bool,
-    },
+    Pace(Pace),
     /// Something was lost of what comes over a connection.
     Loss,
     /// Whether an origin answers requests in their order over HTTP/1.1 became known: where it does,

@@ -312,7 +312,7 @@ impl Engine {
             Event::RoundTrip(took) => self.on_round_trip(now, took),
             Event::Reached { origin, rtt } => self.on_reached(now, &origin, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
-            Event::Pace { rate, of_servers } => self.on_pace(now, rate, of_servers),
+            Event::Pace(pace) => self.on_pace(now, pace),
             Event::Loss => self.on_loss(now),
             Event::Unserved { origin, served } => self.on_unserved(now, &origin, served),
             Event::Pipelines { origin, does } => self.on_pipelines(now, &origin, does),

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use pelton_algos::connections::FIRST_FLIGHT;
 use pelton_algos::credit::FIRST_WINDOW;
 use pelton_algos::outlook::Outlook;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::ranges::{ByteRange, Candidate, InFlight, StreamId};
-use pelton_algos::slow_start::Begun;
+use pelton_algos::slow_start::{self, Begun};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
@@ -226,10 +225,9 @@ impl Splits {
         self.of_each
     }
 
-    /// What a stream brings that has just begun. The mean says less, once many have: by when a range of its own pays it was
-    /// waited for, and brought a flight and then two.
+    /// What a stream brings that has just begun, until a range of its own pays. The mean says less, once many have.
     fn of_beginning(&self) -> BitRate {
-        let slow_start = Bytes(FIRST_FLIGHT.0 * 3) / self.worthwhile();
+        let slow_start = slow_start::rate_until(self.worthwhile());
         if slow_start > self.of_each { slow_start } else { self.of_each }
     }
 

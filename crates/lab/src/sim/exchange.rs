@@ -209,9 +209,8 @@ impl World {
     fn look_at_pace(&mut self, delivery: Delivery, rtt: Duration) {
         let bytes = Bytes(delivery.bytes);
         let are_answers = delivery.meaning != Meaning::Handshake;
-        if let Some(rate) = self.pace.on_wire(self.now, bytes, rtt, are_answers) {
-            let of_servers = self.pace.is_of_servers();
-            self.tell(Event::Pace { rate, of_servers });
+        if let Some(pace) = self.pace.on_wire(self.now, bytes, rtt, are_answers) {
+            self.tell(Event::Pace(pace));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::pace::Pace;
 use pelton_algos::policy::{Eht, Hat, LowE};
 use url::Url;
 
@@ -188,7 +189,7 @@ fn losses_tell_how_many_connections_fill_a_path() {
     let mut world = World::with(config, Box::new(Hat)).host("one", host.files(60, |_| 400_000));
     world.mbps = 200.0;
     world.get_all();
-    world.send(Event::Pace { rate: BitRate::from_mbps(200.0), of_servers: false });
+    world.send(Event::Pace(Pace::of_path(BitRate::from_mbps(200.0))));
     while world.brought() < MB {
         world.run_for(Duration::from_millis(1));
     }
