@@ -163,6 +163,16 @@ pub struct Resumable {
     pub done: Vec<ByteRange>,
 }
 
+impl Resumable {
+    /// What of it lies before `length`.
+    #[must_use]
+    pub fn shortened_to(&self, length: u64) -> Self {
+        let before = self.done.iter().filter(|range| range.start < length);
+        let done = before.map(|range| range.start..range.end.min(length)).collect();
+        Self { done, validator: self.validator.clone(), ..*self }
+    }
+}
+
 /// What was found where a file goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {

@@ -26,6 +26,9 @@ use crate::digest::hash_file;
 use crate::engine::Resumable;
 use crate::journal::{self, Journal};
 
+/// A journal of many ranges, in the blocks of any file system.
+const ROOM_FOR_STATE: u64 = 64 * 1024;
+
 #[derive(Debug)]
 pub(super) struct PartFile {
     pub(super) target: PathBuf,
@@ -160,6 +163,16 @@ impl PartFile {
             journal.sync_sometimes(file)?;
         }
         Ok(())
+    }
+
+    /// The disk has no room for what says that `part` is there: the end of the part gives it some.
+    fn make_room_for_state(&mut self, part: &Resumable) {
+        let length = self.end.saturating_sub(ROOM_FOR_STATE);
+        let kept = part.shortened_to(length);
+        let is_shorter = |file: &File| file.set_len(length).is_ok();
+        if !kept.done.is_empty() && self.file.as_ref().is_some_and(is_shorter) {
+            self.checkpoint(&kept);
+        }
     }
 
     /// Whether a rerun can continue the part by its journal.
@@ -320,6 +333,9 @@ impl Output for PartFile {
             return;
         };
         self.checkpoint(part);
+        if !self.has_state() {
+            self.make_room_for_state(part);
+        }
         if !self.has_state() {
             // Nobody can use it, and on a full disk it is in the way.
             self.remove();

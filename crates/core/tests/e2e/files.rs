@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use pelton_core::catalog::{Digest, DigestAlgorithm, FileSpec};
-use pelton_core::engine::EngineConfig;
-use pelton_core::sink::Allocation;
+use pelton_core::engine::{EngineConfig, Opened, Resumable, Validator};
+use pelton_core::sink::{Allocation, DirectoryOptions, DirectorySink, Sink};
 use pelton_core::{Client, ErrorKind, RunEvent};
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{Reply, Scripted};
@@ -300,9 +300,30 @@ fn a_full_disk() {
             let urls = files.iter().map(|file| origin.url(&file.path));
             let report = run(client.download(urls).into_dir(&out));
             assert!(report.is_complete(), "{policy}: {:?}", report.files);
+            let is_kept = file(&report, "large").resumed_from > 0;
+            assert_eq!(is_kept, allocation == Allocation::None, "{policy}");
             assert_holds(&out, &files, by_last_part);
         }
     }
+}
+
+#[test]
+fn what_fills_a_disk_leaves_room_to_tell_that_it_is_there() {
+    let Some(disk) = Tmpfs::mount("1m") else { return };
+    let spec = FileSpec::from_url("http://h/large".parse().unwrap()).unwrap();
+    let open = || DirectorySink::new(disk.0.path(), DirectoryOptions::default()).open(&spec);
+    let (opened, mut output) = open();
+    assert_eq!(opened, Opened::Fresh);
+    output.set_size(3_000_000).unwrap();
+    let blocks = (0..).map(|block| block * 4096);
+    let end = blocks.take_while(|at| output.write_at(*at, &[1; 4096]).is_ok()).last().unwrap();
+    let validator = Validator { etag: Some("\"v1\"".into()), ..Validator::default() };
+    let done = vec![0..500_000, 600_000..end];
+    output.abandon(Some(&Resumable { size: 3_000_000, validator, done }));
+    let (opened, _output) = open();
+    let Opened::Part(part) = opened else { panic!("{opened:?}") };
+    assert_eq!(part.done[0], 0..500_000);
+    assert!(part.done[1].start == 600_000 && part.done[1].end > end - 100_000, "{part:?}");
 }
 
 #[test]
