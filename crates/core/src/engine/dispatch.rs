@@ -46,20 +46,15 @@ impl Engine {
         }
         for index in 0..self.lanes.len() {
             let lanes = self.lanes[index];
-            while self.lanes_used(lanes.classes) < f64::from(lanes.count)
-                && self.start_next(now, lanes.classes)
-            {}
+            while self.start_next(now, lanes.classes, lanes.count) {}
         }
-        let all = f64::from(self.lanes_in_all());
-        while !self.waiting.is_empty()
-            && self.lanes_used(Classes::ALL) < all
-            && self.start_next(now, Classes::ALL)
-        {}
+        let all = self.lanes_in_all();
+        while !self.waiting.is_empty() && self.start_next(now, Classes::ALL, all) {}
     }
 
-    /// Takes the next waiting file of `classes`, larger ones first, into transfer: from the origin
+    /// Takes the next waiting file of `classes`, larger ones first, into one of so many `lanes`: from the origin
     /// that is used least.
-    fn start_next(&mut self, now: Timestamp, classes: Classes) -> bool {
+    fn start_next(&mut self, now: Timestamp, classes: Classes, lanes: u32) -> bool {
         if self.has_most_files() {
             return false;
         }
@@ -73,13 +68,14 @@ impl Engine {
                 || !state.multiplexes
                     && !(state.streams + state.idle).is_multiple_of(self.pipelined(state))
         };
+        let shares = self.shares(classes, lanes);
         let next =
             SizeClass::ALL.into_iter().rev().filter(|c| classes.contains(*c)).find_map(|c| {
                 let origins = self.waiting.origins(c).map(|id| (id, &self.origins[id.0 as usize]));
                 origins
-                    .filter(|(_, state)| has_connection(state))
+                    .filter(|(_, state)| has_connection(state) && self.has_lane_for(state, &shares))
                     .filter(|(id, state)| self.room(now, *id) > state.idle)
-                    .min_by_key(|(_, state)| state.streams + state.idle)
+                    .min_by_key(|(_, state)| self.turn_of(state, &shares))
                     .map(|(id, _)| (c, id))
             });
         let Some((class, origin)) = next else { return false };
@@ -348,7 +344,11 @@ impl Engine {
             },
         );
         self.watch_ends(now);
+        let answers = self.answers.count();
         let state = self.origin(origin);
+        if state.streams == 0 {
+            state.note_sign(now, answers);
+        }
         state.add_stream();
         state.budget.on_request(now);
         self.note_streams(file);

@@ -33,6 +33,10 @@ impl Engine {
         let busy = self.link.busy_with(came).filter(|_| !self.shares_connections());
         let rtt = self.link.estimate().rtt;
         self.note_response(now, Answer { took: head.response_time, rtt, busy });
+        let answers = self.answers.count();
+        for origin in [asked.origin, answered_by] {
+            self.origin(origin).note_sign(now, answers);
+        }
         let entry = &mut self.files[file.index()];
         if let Some(failure) = size_conflict(entry.spec().size, head.total, entry.url()) {
             self.fail(file, failure);

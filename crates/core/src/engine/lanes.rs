@@ -8,7 +8,7 @@ use super::event::FileId;
 use super::{Engine, OriginId, OriginState};
 
 /// Requests that one HTTP/2 connection bears: servers commonly allow 100 to 128 streams.
-const STREAMS_PER_CONNECTION: u32 = 100;
+pub(super) const STREAMS_PER_CONNECTION: u32 = 100;
 
 /// Streams for a host that could not be reached, beside those that it answers: enough to find out whether it
 /// is there.
@@ -75,23 +75,6 @@ impl Engine {
         let state = self.origin(origin);
         state.files[class as usize] += 1;
         state.idle += is_idle;
-    }
-
-    /// Lanes that the files of `classes` in transfer occupy. Over HTTP/2 a lane bears several files.
-    pub(super) fn lanes_used(&self, classes: Classes) -> f64 {
-        SizeClass::ALL
-            .into_iter()
-            .filter(|class| classes.contains(*class))
-            .map(|class| {
-                let lanes = self.lanes.iter().find(|lanes| lanes.classes.contains(class));
-                let files = lanes.map_or(1, |lanes| lanes.files.clamp(1, STREAMS_PER_CONNECTION));
-                let of = |multiplexed: bool| -> f64 {
-                    let origins = self.origins.iter().filter(|o| o.multiplexes == multiplexed);
-                    origins.map(|o| f64::from(o.files[class as usize])).sum()
-                };
-                of(false) + of(true) / f64::from(files)
-            })
-            .sum()
     }
 
     /// Streams that may start at `origin` now.

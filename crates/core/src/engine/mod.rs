@@ -25,6 +25,7 @@ mod origin;
 mod plan;
 mod rates;
 mod redirects;
+mod shares;
 mod space;
 mod splits;
 mod transfer;
@@ -173,7 +174,9 @@ pub struct Engine {
     ends_check: Option<Timestamp>,
     /// When to look for streams that crawl or are too many.
     next_look: Option<Timestamp>,
-    /// When that was last.
+    /// When a host may have been silent for long.
+    silence_check: Option<Timestamp>,
+    /// When streams were looked at last.
     came_since: Timestamp,
     origins: Vec<OriginState>,
     origin_ids: HashMap<Origin, OriginId>,
@@ -248,6 +251,7 @@ impl Engine {
             stall_check: None,
             ends_check: None,
             next_look: None,
+            silence_check: None,
             came_since: Timestamp::START,
             origins: Vec::new(),
             origin_ids: HashMap::new(),
@@ -333,6 +337,7 @@ impl Engine {
         self.wake_delayed(now);
         self.decide_if_due(now);
         self.announce(now);
+        self.look_for_silent_hosts(now);
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }
@@ -353,7 +358,8 @@ impl Engine {
     }
 
     fn next_beside_ends(&self) -> Option<Timestamp> {
-        let watched = [self.stall_check, self.next_look].into_iter().flatten().min();
+        let watched =
+            [self.stall_check, self.next_look, self.silence_check].into_iter().flatten().min();
         let watched = watched.filter(|_| !self.streams.is_empty());
         let delayed = self.delayed.first().map(|(at, _)| *at);
         let policy = self.policy.next_timeout().filter(|_| self.may_decide());
@@ -456,6 +462,7 @@ impl Engine {
         let origin = self.origin(removed.origin);
         origin.streams = origin.streams.saturating_sub(1);
         origin.served = origin.served.saturating_sub(removed.has_head.into());
+        origin.is_silent &= origin.streams > 0;
         self.note_streams(removed.file);
         Some(removed)
     }

@@ -68,6 +68,11 @@ pub(super) struct OriginState {
     pub(super) has_told_of_wait: bool,
     /// When anything came last.
     pub(super) came_at: Timestamp,
+    /// When it was asked where it had nothing to do, or answered, and how many answers all hosts had given by then.
+    pub(super) sign_at: Timestamp,
+    pub(super) answers_before: u32,
+    /// It answers nothing while others do.
+    pub(super) is_silent: bool,
     /// Most connections that it was asked to have open, or that had requests.
     pub(super) opened: u32,
     /// The same, before it was tried whether more of them pay.
@@ -113,6 +118,9 @@ impl OriginState {
             failed_at: None,
             has_told_of_wait: false,
             came_at: Timestamp::START,
+            sign_at: Timestamp::START,
+            answers_before: 0,
+            is_silent: false,
             opened: 0,
             opened_early: 0,
             hastened: 0,

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use pelton_algos::link::LinkConfig;
 use pelton_algos::policy::{Eht, Hat};
+use pelton_algos::units::BitRate;
 
 use super::super::*;
 use super::complete::{fixed, policies};
@@ -158,6 +160,49 @@ fn a_dead_host_fails_its_files_quickly_and_holds_nobody_up() {
         // Five attempts with a second between them on average.
         assert!(world.seconds() < alone.max(6.0) * 1.2, "{name}: {alone} s to {}", world.seconds());
     }
+}
+
+/// Those of a host that does as it should come as soon as without `other`, or nearly.
+fn assert_holds_nobody_up(other: &Host) {
+    for (policy, again) in policies().into_iter().zip(policies()) {
+        let name = policy.name().to_owned();
+        // What is assumed before it is known that the path is short needs more lanes.
+        let hint =
+            LinkConfig { bandwidth_hint: Some(BitRate::from_mbps(20.0)), ..LinkConfig::default() };
+        let config = || EngineConfig { link: hint, ..EngineConfig::default() };
+        let near = Host { rtt: Duration::from_micros(100), ..Host::default() };
+        let live = near.files(300, |_| 10_000);
+        let mut world = World::with(config(), again).host("live", live.clone());
+        world.get_all();
+        world.run();
+        let alone = world.seconds();
+
+        let mut world =
+            World::with(config(), policy).host("live", live).host("other", other.clone());
+        world.get_all();
+        let is_there = |world: &World| {
+            let mut live = world.local.iter().filter(|file| file.host == "live");
+            live.all(|file| file.ending == Some(Ending::Complete))
+        };
+        while !is_there(&world) && world.seconds() < 60.0 {
+            world.run_for(Duration::from_millis(50));
+        }
+        assert!(world.seconds() < alone * 2.0 + 0.5, "{name}: {alone} s to {}", world.seconds());
+        world.run();
+    }
+}
+
+#[test]
+fn a_host_that_takes_requests_and_answers_none_holds_nobody_up() {
+    let silent = Host { silent: true, ..Host::default() };
+    for files in [1, 10, 1_000] {
+        assert_holds_nobody_up(&silent.clone().files(files, |_| 10_000));
+    }
+}
+
+#[test]
+fn a_slow_host_holds_nobody_up() {
+    assert_holds_nobody_up(&Host { mbps: 0.5, ..Host::default() }.files(16, |_| 200_000));
 }
 
 #[test]
