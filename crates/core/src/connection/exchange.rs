@@ -64,6 +64,7 @@ pub(super) async fn exchange(
 ) -> Result<GetResponse> {
     let mut is_repeated = false;
     let mut elsewhere = None;
+    let mut has_moved = false;
     let mut may_follow = asked.is_provable();
     loop {
         let lease = match elsewhere.take() {
@@ -80,7 +81,7 @@ pub(super) async fn exchange(
             better = set.better_elsewhere(&lease) => {
                 tracing::debug!(url = %shown(&asked.url), "asking over another connection");
                 elsewhere = Some(better);
-                may_follow = false;
+                (has_moved, may_follow) = (true, false);
                 continue;
             }
         };
@@ -90,6 +91,9 @@ pub(super) async fn exchange(
                 let asks_to_wait = head.headers().contains_key(RETRY_AFTER);
                 let is_served = !ErrorKind::of_status(head.status(), asks_to_wait).is_overload();
                 set.note_answer(&lease, took, is_served);
+                if std::mem::take(&mut has_moved) {
+                    set.answered.note_helped();
+                }
                 // Over one that is shared faults of single files follow each other.
                 let is_refused = match head.status().as_u16() {
                     403 | 429 | 503 => true,

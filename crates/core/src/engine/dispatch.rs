@@ -73,15 +73,17 @@ impl Engine {
             SizeClass::ALL.into_iter().rev().filter(|c| classes.contains(*c)).find_map(|c| {
                 let origins = self.waiting.origins(c).map(|id| (id, &self.origins[id.0 as usize]));
                 origins
-                    .filter(|(_, state)| has_connection(state) && self.has_lane_for(state, &shares))
+                    .filter(|(id, state)| has_connection(state) && self.has_lane_for(*id, &shares))
                     .filter(|(id, state)| self.room(now, *id) > state.idle)
-                    .min_by_key(|(_, state)| self.turn_of(state, &shares))
+                    .min_by_key(|(_, state)| shares.turn_of(state))
                     .map(|(id, _)| (c, id))
             });
         let Some((class, origin)) = next else { return false };
         let files = &self.files;
         let outstanding = |file: FileId| files[file.index()].outstanding();
-        let refused_first = self.origins[origin.0 as usize].asks_again_first();
+        let state = &mut self.origins[origin.0 as usize];
+        state.probes -= u32::from(state.is_silent());
+        let refused_first = state.asks_again_first();
         let Some(file) = self.waiting.pop(class, origin, refused_first, outstanding) else {
             return false;
         };
@@ -323,6 +325,7 @@ impl Engine {
         entry.dirty = true;
         let stands_in = entry.silences.pop();
         let brought_before = self.brought();
+        let answered_before = self.origins[origin.0 as usize].answered;
         self.note_activity(now);
         self.stall_check.get_or_insert(now + self.config.stall_timeout);
         self.next_look.get_or_insert(now + look_interval(path.rtt));
@@ -339,6 +342,7 @@ impl Engine {
                 has_asked: false,
                 has_head: false,
                 brought_before,
+                answered_before,
                 stands_in,
                 recent: Recent::starting(now),
             },

@@ -69,6 +69,9 @@ impl Engine {
                 Forbidden::File => {}
             }
         }
+        if failure.kind == ErrorKind::Timeout && !stream.has_head {
+            self.files[file.index()].unanswered += 1;
+        }
         match failure.kind {
             ErrorKind::Descriptors => self.on_too_many_open(now, began, file, failure),
             ErrorKind::DiskFull => self.on_full(now, file, failure),

@@ -104,6 +104,8 @@ pub(super) struct Transfer {
     pub(super) setbacks: u32,
     /// Times that it was forbidden (403) without telling whether it is.
     pub(super) doubts: u32,
+    /// How many requests for it were waited for in vain.
+    pub(super) unanswered: u32,
     /// Times that the server's file turned out to be another one.
     pub(super) restarts: u32,
     /// Times that its bytes were other ones than those that were promised.
@@ -180,6 +182,7 @@ impl Transfer {
             is_refused_for_itself: false,
             setbacks: 0,
             doubts: 0,
+            unanswered: 0,
             restarts: 0,
             damaged: 0,
             hastened: 0,

@@ -18,6 +18,7 @@ impl Engine {
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.in_parts &= head.protocol == Protocol::Http11;
         let asked = *known;
+        self.passed_over.remove(&asked.file);
         known.has_head = true;
         known.recent.on_head(now, rtt);
         known.in_parts &= head.partial;

@@ -43,6 +43,9 @@ impl Engine {
         failure: &Failure,
     ) -> bool {
         let (origin, kind) = (stream.origin, failure.kind);
+        if kind == ErrorKind::Timeout && !stream.has_head && self.passed(stream) > 0 {
+            return false;
+        }
         let is_turned_away = stream.is_turned_away(kind);
         let is_fault = kind == ErrorKind::ServerError;
         // Who wants one attempt need not know why it failed.

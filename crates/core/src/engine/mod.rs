@@ -95,6 +95,8 @@ struct Stream {
     has_head: bool,
     /// What connections had brought when it was asked for.
     brought_before: Bytes,
+    /// How many requests its host had answered by then.
+    answered_before: u64,
     /// For how long one was silent in whose place it was asked for.
     stands_in: Option<Duration>,
     recent: Recent,
@@ -164,6 +166,8 @@ pub struct Engine {
     active: BTreeSet<FileId>,
     /// Those of them that have no stream.
     idle: BTreeSet<FileId>,
+    /// Those of them that wait for an answer while their host answers others: they take no lane.
+    passed_over: BTreeSet<FileId>,
     /// When a file that failed may have new streams. Those without any have left their lanes.
     delayed: BTreeSet<(Timestamp, FileId)>,
     streams: BTreeMap<StreamId, Stream>,
@@ -245,6 +249,7 @@ impl Engine {
             waiting: Waiting::default(),
             active: BTreeSet::new(),
             idle: BTreeSet::new(),
+            passed_over: BTreeSet::new(),
             delayed: BTreeSet::new(),
             streams: BTreeMap::new(),
             next_stream: 0,
@@ -425,7 +430,7 @@ impl Engine {
         entry.expected = expected;
         let guessed = entry.size_is_guessed() && !self.sizes.knows(entry.group);
         let group = Some(entry.group).filter(|_| guessed);
-        let refused = entry.refused.max(entry.doubts);
+        let refused = entry.refused.max(entry.doubts).max(entry.unanswered);
         self.waiting.push((class, entry.origin), file, entry.outstanding(), group, refused);
     }
 
@@ -462,7 +467,7 @@ impl Engine {
         let origin = self.origin(removed.origin);
         origin.streams = origin.streams.saturating_sub(1);
         origin.served = origin.served.saturating_sub(removed.has_head.into());
-        origin.is_silent &= origin.streams > 0;
+        self.passed_over.remove(&removed.file);
         self.note_streams(removed.file);
         Some(removed)
     }

@@ -71,8 +71,9 @@ pub(super) struct OriginState {
     /// When it was asked where it had nothing to do, or answered, and how many answers all hosts had given by then.
     pub(super) sign_at: Timestamp,
     pub(super) answers_before: u32,
-    /// It answers nothing while others do.
-    pub(super) is_silent: bool,
+    /// How often it has been waited for in vain since, and how many further requests may find out whether it answers those.
+    pub(super) silences: u32,
+    pub(super) probes: u32,
     /// Most connections that it was asked to have open, or that had requests.
     pub(super) opened: u32,
     /// The same, before it was tried whether more of them pay.
@@ -120,7 +121,8 @@ impl OriginState {
             came_at: Timestamp::START,
             sign_at: Timestamp::START,
             answers_before: 0,
-            is_silent: false,
+            silences: 0,
+            probes: 0,
             opened: 0,
             opened_early: 0,
             hastened: 0,
@@ -163,10 +165,12 @@ impl OriginState {
         Circumstances { alone: self.streams <= own, since_answer }
     }
 
-    /// Whether files that were refused come before others: asking again tells whether they are refused for themselves.
+    /// Whether files that were refused come before others: asking again tells whether they are refused for themselves. Of a
+    /// host that has answered nothing each second one may be had when it is asked for again.
     pub(super) const fn asks_again_first(&self) -> bool {
         self.first_requests.ask_again_first(self.budget.vain_requests())
             || self.forbidding.is_doubtful()
+            || self.connect_failures > 0 && (self.streams + self.idle).is_multiple_of(2)
     }
 
     /// Whether it was asked for more than hardly any server minds.

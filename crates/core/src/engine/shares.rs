@@ -1,11 +1,12 @@
-//! How hosts share lanes: none of them holds the others up.
+//! How hosts and files share lanes: none of them holds the others up.
 
 use pelton_algos::cluster::{Classes, SizeClass};
 use pelton_algos::connections;
 use pelton_algos::time::Timestamp;
 
+use super::event::FileId;
 use super::lanes::STREAMS_PER_CONNECTION;
-use super::{Engine, OriginState};
+use super::{Engine, OriginId, OriginState, Stream};
 
 /// Lanes as each host sees them: who has more than its part, from when there were more of them, takes nothing from the
 /// others, and who is silent, which leaves the path empty, has none.
@@ -24,70 +25,116 @@ pub(super) struct Shares {
 /// Silent hosts, each of which waits for its time-out, leave this part of all connections to others.
 const LEFT_BY_SILENCE: u32 = 2;
 
+/// So many further requests at a time find out whether a host that is silent answers none, or only those that it was asked.
+const PROBES_OF_SILENCE: u32 = 2;
+
+impl Shares {
+    /// By what hosts come one after the other: who is used least first.
+    pub(super) const fn turn_of(&self, state: &OriginState) -> (bool, u32) {
+        (self.knows_silence && !state.has_answered(), state.streams + state.idle)
+    }
+}
+
 impl Engine {
     /// How hosts share so many lanes for files of `classes`.
     pub(super) fn shares(&self, classes: Classes, count: u32) -> Shares {
-        let used = self.origins.iter().filter(|state| !state.is_silent);
-        let used = used.map(|state| self.lanes_of(state, classes)).filter(|lanes| *lanes > 0.0);
+        let states = || self.origins.iter().zip(0..).map(|(state, id)| (OriginId(id), state));
+        let used = states().filter(|(_, state)| !state.is_silent());
+        let used = used.map(|(id, _)| self.lanes_of(id, classes)).filter(|lanes| *lanes > 0.0);
         let count = f64::from(count);
         let part = (count / used.clone().count().max(1) as f64).max(1.0);
         let held = used.map(|lanes| lanes.min(part)).sum();
-        let silent = self.origins.iter().filter(|state| state.is_silent);
+        let silent = self.origins.iter().filter(|state| state.is_silent());
         let in_vain: u32 = silent.map(|state| state.streams).sum();
         let knows_silence = in_vain >= self.config.limits.max_connections / LEFT_BY_SILENCE;
         Shares { classes, count, part, held, knows_silence }
     }
 
-    /// Whether `state` may have one lane more.
-    pub(super) fn has_lane_for(&self, state: &OriginState, shares: &Shares) -> bool {
-        let used = self.lanes_of(state, shares.classes);
-        !state.is_silent && shares.held - used.min(shares.part) + used < shares.count
-    }
-
-    /// By what hosts come one after the other: who is used least first.
-    pub(super) fn turn_of(&self, state: &OriginState, shares: &Shares) -> (bool, u32) {
-        (shares.knows_silence && !state.has_answered(), state.streams + state.idle)
+    /// Whether `origin` may have one lane more.
+    pub(super) fn has_lane_for(&self, origin: OriginId, shares: &Shares) -> bool {
+        let state = &self.origins[origin.0 as usize];
+        if state.is_silent() {
+            return state.probes > 0 && !shares.knows_silence;
+        }
+        let used = self.lanes_of(origin, shares.classes);
+        shares.held - used.min(shares.part) + used < shares.count
     }
 
     /// Lanes that files of `classes` in transfer from one host occupy. Over HTTP/2 each bears several files.
-    fn lanes_of(&self, state: &OriginState, classes: Classes) -> f64 {
+    fn lanes_of(&self, origin: OriginId, classes: Classes) -> f64 {
+        let state = &self.origins[origin.0 as usize];
+        let entries = self.passed_over.iter().map(|file| &self.files[file.index()]);
         let of_class = |class: SizeClass| {
+            let passed_over =
+                entries.clone().filter(|it| it.origin == origin && it.class == class).count();
             let lanes = self.lanes.iter().find(|lanes| lanes.classes.contains(class));
             let files = lanes.map_or(1, |lanes| lanes.files.clamp(1, STREAMS_PER_CONNECTION));
             let of_each = if state.multiplexes { files } else { 1 };
-            f64::from(state.files[class as usize]) / f64::from(of_each)
+            f64::from(state.files[class as usize].saturating_sub(passed_over as u32))
+                / f64::from(of_each)
         };
         SizeClass::ALL.into_iter().filter(|class| classes.contains(*class)).map(of_class).sum()
     }
 
-    /// Finds hosts that answer nothing, sooner where others do meanwhile, and when the next one may have been silent for long.
+    /// Finds hosts that answer nothing, sooner where others do meanwhile, and when the next one may have been silent for
+    /// long. The numbers of a user are exact.
     pub(super) fn look_for_silent_hosts(&mut self, now: Timestamp) {
         self.silence_check = None;
-        if self.origins.len() < 2 || self.waiting.is_empty() {
+        if self.waiting.is_empty() || !self.policy.allows_growth() {
             return;
         }
         let (answer, answers) = (self.answers.mean(), self.answers.count());
-        for state in self.origins.iter_mut().filter(|state| state.waits_for_first_answer()) {
-            let passed = answers - state.answers_before;
-            let at = state.sign_at.max(state.came_at) + connections::overdue(answer, passed);
+        let waits = |state: &&mut OriginState| state.streams > 0 && state.served == 0;
+        for state in self.origins.iter_mut().filter(waits) {
+            let first = connections::overdue(answer, answers - state.answers_before);
+            let further = connections::long_overdue(answer) * state.silences;
+            let at = state.sign_at.max(state.came_at) + first + further;
             if now >= at {
-                state.is_silent = true;
+                state.silences += 1;
+                state.probes = PROBES_OF_SILENCE;
                 self.refill = true;
             } else {
                 self.silence_check = Some(self.silence_check.map_or(at, |check| check.min(at)));
             }
         }
     }
+
+    /// Finds files whose answer has been waited for while their host has answered others that were asked for later.
+    pub(super) fn look_for_passed_over(&mut self, now: Timestamp) {
+        if self.waiting.is_empty() || !self.policy.allows_growth() {
+            return;
+        }
+        let answer = self.answers.mean();
+        let is_passed_over = |stream: &&Stream| {
+            let passed = self.passed(stream);
+            let is_overdue = || now >= stream.began + connections::overdue(answer, passed);
+            stream.whole && !stream.has_head && passed > 0 && is_overdue()
+        };
+        let found: Vec<FileId> =
+            self.streams.values().filter(is_passed_over).map(|stream| stream.file).collect();
+        for file in found {
+            self.refill |= self.passed_over.insert(file);
+        }
+    }
+}
+
+impl Engine {
+    /// How many requests its host has answered since it was asked for `stream`.
+    pub(super) fn passed(&self, stream: &Stream) -> u32 {
+        let state = &self.origins[stream.origin.0 as usize];
+        u32::try_from(state.answered.saturating_sub(stream.answered_before)).unwrap_or(u32::MAX)
+    }
 }
 
 impl OriginState {
     /// It was asked where it had nothing to do, or has answered, after so many `answers` of all hosts.
     pub(super) const fn note_sign(&mut self, now: Timestamp, answers: u32) {
-        (self.sign_at, self.answers_before, self.is_silent) = (now, answers, false);
+        (self.sign_at, self.answers_before) = (now, answers);
+        (self.silences, self.probes) = (0, 0);
     }
 
-    /// Whether it was asked, serves nothing, and is not known to be silent.
-    const fn waits_for_first_answer(&self) -> bool {
-        self.streams > 0 && self.served == 0 && !self.is_silent
+    /// Whether it answers nothing that it was asked.
+    pub(super) const fn is_silent(&self) -> bool {
+        self.silences > 0 && self.streams > 0
     }
 }

@@ -270,6 +270,7 @@ impl Engine {
         let rtt = self.link.round_trip();
         let interval = look_interval(rtt);
         self.next_look = Some(now + interval);
+        self.look_for_passed_over(now);
         let (came, time) = self.take_came(now);
         let mut by_origin: Vec<Vec<Watched>> = vec![Vec::new(); self.origins.len()];
         for (id, stream) in &mut self.streams {

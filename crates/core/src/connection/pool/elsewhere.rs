@@ -26,6 +26,9 @@ pub(in crate::connection) struct Answered {
     further: Cell<u32>,
     /// Most connections that were open at a time and had brought one.
     connections: Cell<u32>,
+    /// Requests that were made once more over a connection that had brought one, and those of them that it answered.
+    moved: Cell<u32>,
+    helped: Cell<u32>,
 }
 
 impl Answered {
@@ -43,6 +46,21 @@ impl Answered {
         };
         self.time.set(Some(mean));
         self.further.set(further.saturating_add(u32::from(!is_first)));
+    }
+
+    /// Whether it seems to be for their connections that requests wait. What no connection answers takes one that would
+    /// serve others.
+    const fn is_for_connections(&self) -> bool {
+        self.moved.get() <= self.helped.get() * 2
+    }
+
+    fn note_moved(&self) {
+        self.moved.set(self.moved.get() + 1);
+    }
+
+    /// A request that was moved is answered.
+    pub(in crate::connection) fn note_helped(&self) {
+        self.helped.set(self.helped.get() + 1);
     }
 }
 
@@ -111,12 +129,15 @@ impl OriginSet {
                 return pending().await;
             }
             if waited >= overdue
+                && self.answered.is_for_connections()
                 && let Some(better) = self.take_better(lease.id())
             {
                 self.shun(lease.id());
+                self.answered.note_moved();
                 return better;
             }
-            if !has_told && is_unserved(waited, mean, passed) {
+            if !has_told && self.answered.is_for_connections() && is_unserved(waited, mean, passed)
+            {
                 has_told = true;
                 self.tell_unserved(self.answered.connections.get());
             }
@@ -160,5 +181,23 @@ impl OriginSet {
         if has_better {
             self.shun(id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_connection_answers_is_not_for_want_of_one() {
+        let answered = Answered::default();
+        assert!(answered.is_for_connections(), "nobody has tried");
+        answered.note_moved();
+        assert!(!answered.is_for_connections(), "it is not answered there, either");
+        answered.note_helped();
+        answered.note_moved();
+        assert!(answered.is_for_connections());
+        answered.note_moved();
+        assert!(!answered.is_for_connections(), "two of three were not helped");
     }
 }

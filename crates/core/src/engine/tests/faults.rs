@@ -200,6 +200,41 @@ fn a_host_that_takes_requests_and_answers_none_holds_nobody_up() {
     }
 }
 
+/// A host that answers none of the first `times` requests for each of the first `files` of 300.
+fn answering_some(files: u32, times: u32) -> Host {
+    let mut host = Host::default().files(300, |_| 10_000);
+    host.unanswered = (0..files).map(|file| (format!("/{file}"), times)).collect();
+    host
+}
+
+#[test]
+fn files_that_are_never_answered_hold_up_no_others_of_their_host() {
+    // The numbers of a user are exact.
+    for policy in policies().into_iter().filter(|policy| policy.allows_growth()) {
+        let name = policy.name().to_owned();
+        let mut world = World::new(policy).host("one", answering_some(20, u32::MAX));
+        world.get_all();
+        world.run_for(secs(8));
+        let there = world.local.iter().filter(|file| file.ending == Some(Ending::Complete)).count();
+        assert_eq!(there, 280, "{name}");
+        world.run();
+        let message = &world.failure(0).message;
+        assert!(message.ends_with("(after 5 attempts)"), "{message}");
+    }
+}
+
+#[test]
+fn who_answers_only_what_is_asked_for_again_gives_all() {
+    for policy in policies() {
+        let mut host = answering_some(40, 1);
+        host.files.retain(|path, _| host.unanswered.contains_key(path));
+        let mut world = World::new(policy).host("one", host);
+        world.get_all();
+        world.run();
+        world.assert_all_complete();
+    }
+}
+
 #[test]
 fn a_slow_host_holds_nobody_up() {
     assert_holds_nobody_up(&Host { mbps: 0.5, ..Host::default() }.files(16, |_| 200_000));

@@ -69,6 +69,8 @@ pub(super) struct Host {
     pub(super) forbidden: BTreeSet<String>,
     /// Paths for which the connection is reset instead of an answer.
     pub(super) reset: BTreeSet<String>,
+    /// Paths of which so many requests are never answered.
+    pub(super) unanswered: BTreeMap<String, u32>,
     /// What it is promised of each stream over HTTP/2, beyond what has come.
     pub(super) promised: u64,
     /// Answers requests in their order, or does not; nothing where that can't be found out.
@@ -137,6 +139,7 @@ impl Default for Host {
             broken: BTreeSet::new(),
             forbidden: BTreeSet::new(),
             reset: BTreeSet::new(),
+            unanswered: BTreeMap::new(),
             promised: 0,
             in_order: None,
             states_size: true,

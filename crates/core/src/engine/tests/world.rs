@@ -586,6 +586,14 @@ impl World {
     }
 
     fn verdict(&mut self, live: &Live) -> Verdict {
+        let unanswered = self
+            .hosts
+            .get_mut(&live.host)
+            .and_then(|it| it.unanswered.get_mut(live.fetch.url.path()));
+        if let Some(left) = unanswered.filter(|left| **left > 0) {
+            *left -= 1;
+            return Verdict::Silence;
+        }
         let host = &self.hosts[&live.host];
         let path = live.fetch.url.path();
         let streaming = || self.live.values().filter(|l| l.host == live.host && l.streaming);
