@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::overdue::AnswerTimes;
 use crate::silence::PROCESS_TURN;
 
 /// What an answer counts in the mean.
@@ -55,6 +56,7 @@ pub struct Answers {
     count: u32,
     mean: Duration,
     least: Duration,
+    times: AnswerTimes,
     /// What servers thought about each of the last ones, in a ring.
     thoughts: [Duration; LATELY],
     /// Their median.
@@ -76,6 +78,7 @@ impl Answers {
         let lately = &mut lately[..LATELY.min(self.count as usize)];
         let middle = (lately.len() - 1) / 2;
         self.thought = *lately.select_nth_unstable(middle).1;
+        self.times.add(answer.took);
         let new = self.weight();
         self.mean = self.mean.mul_f64(1.0 - new) + answer.took.mul_f64(new);
         thought
@@ -109,6 +112,11 @@ impl Answers {
     /// How long they took on the average, the later ones counting more. Zero before the first.
     pub const fn mean(&self) -> Duration {
         self.mean
+    }
+
+    /// What tells which further ones are overdue.
+    pub const fn times(&self) -> AnswerTimes {
+        self.times
     }
 
     /// What servers have thought about the shortest one, and so about each, over a path of `rtt`.

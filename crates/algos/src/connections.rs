@@ -175,33 +175,6 @@ pub fn bears_another(
     asked == 0 || (asked < pipelined && (is_warm || overfills || bytes <= FIRST_FLIGHT))
 }
 
-/// An answer over a new connection is overdue after so many times what others took, and not before
-/// [`LEAST_OVERDUE`]. A server with few workers takes connections that it does not serve.
-const OVERDUE: u32 = 8;
-const LEAST_OVERDUE: Duration = Duration::from_secs(1);
-/// Where others have passed it: a lost request is sent again by then.
-const LEAST_PASSED_OVER: Duration = Duration::from_millis(250);
-/// So many answers over connections that had brought one before have passed it by no chance.
-const PASSED_OVER: u32 = 3;
-
-/// How long the first answer over a new connection may take, where others took `answer_time` on a mean and
-/// so many have `passed` it.
-pub fn overdue(answer_time: Duration, passed: u32) -> Duration {
-    let least = if passed >= PASSED_OVER { LEAST_PASSED_OVER } else { LEAST_OVERDUE };
-    answer_time.saturating_mul(OVERDUE).max(least)
-}
-
-/// The same whatever has passed it: then something is wrong with the connection.
-pub fn long_overdue(answer_time: Duration) -> Duration {
-    overdue(answer_time, 0)
-}
-
-/// Whether a connection over which nothing came although its answer was waited for so long, and so many
-/// have `passed` it, is one more than the server serves.
-pub fn is_unserved(waited: Duration, answer_time: Duration, passed: u32) -> bool {
-    passed >= PASSED_OVER && waited >= long_overdue(answer_time)
-}
-
 /// A handshake is overdue after so many times what the last one took, and not before [`LEAST_HANDSHAKE_OVERDUE`].
 const HANDSHAKE_OVERDUE: u32 = 4;
 /// Programs that wait for their turn take longer than packets.
@@ -408,17 +381,6 @@ mod tests {
         assert_eq!((on(100.0, many).requests, on(1.0, many).requests), (4_578, 38));
         let unknown = for_sharing(None, Bytes::kib(1), many);
         assert_eq!(unknown, Sharing { connections: 16, requests: 64 });
-    }
-
-    #[test]
-    fn a_first_answer_may_take_several_times_what_others_took() {
-        let millis = Duration::from_millis;
-        assert_eq!(overdue(millis(20), 2), millis(1_000), "what is new may be slow");
-        assert_eq!(overdue(millis(20), 3), millis(250), "others are answered");
-        assert_eq!([overdue(millis(500), 0), overdue(millis(500), 9)], [millis(4_000); 2]);
-        assert!(is_unserved(millis(1_000), millis(20), 3));
-        assert!(!is_unserved(millis(900), millis(20), 3), "what is new may be slow");
-        assert!(!is_unserved(millis(9_000), millis(20), 2), "nothing is answered any more");
     }
 
     #[test]

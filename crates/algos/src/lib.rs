@@ -45,6 +45,7 @@ pub mod link;
 pub mod losses;
 pub mod memory;
 pub mod outlook;
+pub mod overdue;
 pub mod pace;
 pub mod params;
 pub mod parts;

@@ -312,6 +312,11 @@ impl LinkEstimator {
         Some(if self.was_full || sampled > first { sampled } else { first })
     }
 
+    /// Whether all that is known of the path is what its servers bring, answer by answer.
+    pub fn waits_for_servers(&self) -> bool {
+        self.first.is_of_servers() && !self.was_full
+    }
+
     /// The most that was seen, of the first answers or over some seconds. `None` before.
     pub fn best_seen(&self) -> Option<BitRate> {
         let (first, sustained) = (self.first.rate()?, self.sustained.best);

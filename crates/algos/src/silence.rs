@@ -162,6 +162,12 @@ impl Patience {
         Self { within, before, sharing, ..self }
     }
 
+    /// The same where servers think about answers, for so long at most.
+    #[must_use]
+    pub fn with_thoughts(self, at_longest: Duration) -> Self {
+        Self { before: self.before.max(at_longest), ..self }
+    }
+
     /// For how long a stream is silent over a path of this round-trip time that has no queue, and has lost nothing.
     fn without_queue(rtt: Duration) -> Duration {
         rtt.saturating_mul(RTTS).max(PROCESS_TURN)
@@ -215,6 +221,13 @@ mod tests {
         assert_eq!(patience(60, 150), [300, 1_200, 1_200], "a queue, or a server that thinks");
         assert_eq!(patience(600, 1_000), [2_000, 8_000, 8_000], "for a second");
         assert_eq!(patience(60, 0), [180, 180, 180], "no answer yet");
+    }
+
+    #[test]
+    fn the_longest_thought_is_waited_for() {
+        let patience = Patience::new(ms(1), ms(100)).where_nothing_comes(ms(100), ms(1), ms(100));
+        assert_eq!([patience.before, patience.with_thoughts(ms(500)).before], [ms(119), ms(500)]);
+        assert_eq!(patience.with_thoughts(ms(50)), patience);
     }
 
     #[test]

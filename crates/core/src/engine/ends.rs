@@ -91,7 +91,12 @@ impl Engine {
         let is_full = self.link.keeps_pace(self.goodput);
         let patience = if is_full { patience } else { patience.among(self.streams.len(), rtt) };
         let came_at = self.origins.iter().map(|origin| origin.came_at).max().unwrap_or_default();
-        patience.where_nothing_comes(now.saturating_since(came_at), rtt, answer_time)
+        let silence = now.saturating_since(came_at);
+        let patience = patience.where_nothing_comes(silence, rtt, answer_time);
+        match self.are_answers_thought_about() {
+            true => patience.with_thoughts(self.answers.times().at_longest()),
+            false => patience,
+        }
     }
 
     /// How many times longer than usual the streams of `file` may be silent.

@@ -1,7 +1,6 @@
 //! How hosts and files share lanes: none of them holds the others up.
 
 use pelton_algos::cluster::{Classes, SizeClass};
-use pelton_algos::connections;
 use pelton_algos::time::Timestamp;
 
 use super::event::FileId;
@@ -83,11 +82,11 @@ impl Engine {
         if self.waiting.is_empty() || !self.policy.allows_growth() {
             return;
         }
-        let (answer, answers) = (self.answers.mean(), self.answers.count());
+        let (times, answers) = (self.answers.times(), self.answers.count());
         let waits = |state: &&mut OriginState| state.streams > 0 && state.served == 0;
         for state in self.origins.iter_mut().filter(waits) {
-            let first = connections::overdue(answer, answers - state.answers_before);
-            let further = connections::long_overdue(answer) * state.silences;
+            let first = times.overdue(answers - state.answers_before);
+            let further = times.long_overdue() * state.silences;
             let at = state.sign_at.max(state.came_at) + first + further;
             if now >= at {
                 state.silences += 1;
@@ -104,10 +103,10 @@ impl Engine {
         if self.waiting.is_empty() || !self.policy.allows_growth() {
             return;
         }
-        let answer = self.answers.mean();
+        let times = self.answers.times();
         let is_passed_over = |stream: &&Stream| {
             let passed = self.passed(stream);
-            let is_overdue = || now >= stream.began + connections::overdue(answer, passed);
+            let is_overdue = || now >= stream.began + times.overdue(passed);
             stream.whole && !stream.has_head && passed > 0 && is_overdue()
         };
         let found: Vec<FileId> =

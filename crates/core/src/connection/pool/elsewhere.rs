@@ -8,20 +8,17 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pelton_algos::connections::{is_unserved, long_overdue, overdue};
+use pelton_algos::overdue::AnswerTimes;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
 use super::{Connection, Lease, OriginSet};
 
-/// What a further answer counts in the mean of the times that they take.
-const NEW_ANSWER: u32 = 8;
-
 /// What an origin has answered so far.
 #[derive(Debug, Default)]
 pub(in crate::connection) struct Answered {
-    /// What its answers take, the later ones counting more. `None` before the first.
-    time: Cell<Option<Duration>>,
+    /// How long its answers take. `None` before the first.
+    times: Cell<Option<AnswerTimes>>,
     /// Answers over connections that had brought one before.
     further: Cell<u32>,
     /// Most connections that were open at a time and had brought one.
@@ -33,18 +30,18 @@ pub(in crate::connection) struct Answered {
 
 impl Answered {
     pub(in crate::connection) const fn is_nothing(&self) -> bool {
-        self.time.get().is_none()
+        self.times.get().is_none()
     }
 
     fn add(&self, took: Duration, is_first: bool) {
         let further = self.further.get();
-        let mean = match self.time.get() {
-            None => took,
-            // It may have waited until the server had done with another connection.
-            Some(before) if is_first && further > 0 => before,
-            Some(before) => (before * (NEW_ANSWER - 1) + took) / NEW_ANSWER,
-        };
-        self.time.set(Some(mean));
+        let mut times = self.times.get().unwrap_or_default();
+        if is_first && further > 0 {
+            times.add_late(took);
+        } else {
+            times.add(took);
+        }
+        self.times.set(Some(times));
         self.further.set(further.saturating_add(u32::from(!is_first)));
     }
 
@@ -118,13 +115,14 @@ impl OriginSet {
         let mut has_told = false;
         loop {
             let freed = self.freed.notified();
-            let Some(mean) = self.answered.time.get() else {
+            let Some(times) = self.answered.times.get() else {
                 freed.await;
                 continue;
             };
             // Those that came meanwhile may have taken longer than the first ones.
             let passed = self.answered.further.get().saturating_sub(before);
-            let (waited, overdue) = (began.elapsed(), overdue(mean, passed));
+            let (overdue, long_overdue) = (times.overdue(passed), times.long_overdue());
+            let waited = began.elapsed();
             if lease.connection.has_answered.get() {
                 return pending().await;
             }
@@ -136,12 +134,12 @@ impl OriginSet {
                 self.answered.note_moved();
                 return better;
             }
-            if !has_told && self.answered.is_for_connections() && is_unserved(waited, mean, passed)
+            if !has_told && self.answered.is_for_connections() && times.is_unserved(waited, passed)
             {
                 has_told = true;
                 self.tell_unserved(self.answered.connections.get());
             }
-            let looks = [overdue, long_overdue(mean)].into_iter().filter(|at| *at > waited).min();
+            let looks = [overdue, long_overdue].into_iter().filter(|at| *at > waited).min();
             match looks {
                 Some(at) => drop(timeout_at(began + at, freed).await),
                 None => freed.await,
