@@ -4,10 +4,17 @@
 //! The first does not name its algorithm; the number of digits does: 32 MD5, 40 SHA-1, 64
 //! SHA-256, 128 SHA-512. BLAKE3 also has 64 digits, so such lists need the BSD form
 //! (`b3sum --tag`).
+//!
+//! A backslash before either form says that `\\`, `\n` and `\r` in the name stand for a backslash, a
+//! line feed and a carriage return. No name of an output holds those: they are percent-encoded
+//! in it, as in names from directory listings.
 
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use url::Url;
 
-use super::names::{excerpt, relative_name};
+use super::names::{excerpt, relative_name, storable};
 use super::spec::{Digest, DigestAlgorithm, FileSpec, as_directory};
 use crate::{Error, ErrorKind, Result};
 
@@ -34,25 +41,60 @@ pub(super) fn is_entry(line: &str) -> bool {
 }
 
 fn read_line(line: &str, base: &Url) -> Result<FileSpec> {
-    let Some((algorithm, hex, name)) = split(line) else {
+    let Some((algorithm, hex, given)) = split(line) else {
         let line =
             format!("{} is neither \"HEX  name\" nor \"SHA256 (name) = HEX\"", excerpt(line));
         return Err(Error::new(ErrorKind::Usage, line));
     };
     let digest = Digest::from_hex(algorithm.parse()?, hex)?;
-    let name = relative_name(name)?;
-    let spec = FileSpec::with_name(below(base, &name), name)?;
+    let (literal, name) = if line.starts_with(ESCAPE) {
+        let literal = unescaped(given)?;
+        let name = storable(&literal);
+        (Cow::Owned(literal), relative_name(&name)?)
+    } else {
+        (Cow::Borrowed(given), relative_name(given)?)
+    };
+    let spec = FileSpec::with_name(below(base, &literal), name)?;
     Ok(FileSpec { digest: Some(digest), ..spec })
 }
 
-/// The algorithm's name, the digits and the file's name.
+/// What GNU coreutils and b3sum write before a line whose name holds escapes, and within it.
+const ESCAPE: char = '\\';
+
+/// The name that `given`, of a line with escapes, stands for.
+fn unescaped(given: &str) -> Result<String> {
+    let mut name = String::with_capacity(given.len());
+    let mut chars = given.chars();
+    while let Some(c) = chars.next() {
+        name.push(match c {
+            ESCAPE => match chars.next() {
+                Some('\\') => '\\',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                _ => return Err(wrong_escape(given)),
+            },
+            c => c,
+        });
+    }
+    Ok(name)
+}
+
+fn wrong_escape(given: &str) -> Error {
+    let line = format!(
+        "a backslash begins the line, and one in its name {} is not followed by \\, n or r",
+        excerpt(given)
+    );
+    Error::new(ErrorKind::Usage, line)
+}
+
+/// The algorithm's name, the digits and the file's name as it is written.
 fn split(line: &str) -> Option<(&str, &str, &str)> {
+    let line = line.strip_prefix(ESCAPE).unwrap_or(line);
     split_plain(line).or_else(|| split_bsd(line))
 }
 
 fn split_plain(line: &str) -> Option<(&str, &str, &str)> {
-    // GNU marks a line whose name holds escapes with a backslash. Such names are refused later.
-    let (hex, rest) = line.strip_prefix('\\').unwrap_or(line).split_once(' ')?;
+    let (hex, rest) = line.split_once(' ')?;
     let algorithm = match hex.len() {
         32 => DigestAlgorithm::Md5,
         40 => DigestAlgorithm::Sha1,
@@ -76,14 +118,18 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// What a URL would lose or take for something else in a literal path: line feeds are dropped, a
+/// backslash is taken for a slash. The rest is encoded when the path is set.
+const NOT_LITERAL: &AsciiSet = &CONTROLS.add(b'%').add(b'\\');
+
 /// The URL of the file `name` below the directory `base`.
 fn below(base: &Url, name: &str) -> Url {
     let mut url = base.clone();
     url.set_query(None);
-    // Only a URL that can't be a base has no path segments, and `with_name` refuses such a one.
-    if let Ok(mut path) = url.path_segments_mut() {
-        path.pop_if_empty().extend(name.split('/'));
-    }
+    let parts = name.split('/').filter(|part| *part != ".");
+    let parts: Vec<String> =
+        parts.map(|part| utf8_percent_encode(part, NOT_LITERAL).to_string()).collect();
+    url.set_path(&format!("{}{}", base.path(), parts.join("/")));
     url
 }
 
@@ -111,6 +157,7 @@ mod tests {
             (format!("{SHA256} *a/b.txt"), format!("sha-256={SHA256}")),
             (format!("{SHA256} a/b.txt"), format!("sha-256={SHA256}")),
             (format!("{MD5}  ./a/b.txt"), format!("md5={MD5}")),
+            (format!("{MD5}  a/./b.txt/."), format!("md5={MD5}")),
             (format!("SHA256 (a/b.txt) = {SHA256}"), format!("sha-256={SHA256}")),
             (format!("SHA256(a/b.txt)= {SHA256}"), format!("sha-256={SHA256}")),
             (format!("BLAKE3 (a/b.txt) = {SHA256}"), format!("blake3={SHA256}")),
@@ -130,6 +177,7 @@ mod tests {
             ("a#b.txt", "a%23b.txt"),
             ("%2e%2e%2fx", "%252e%252e%252fx"),
             (" lead", "%20lead"),
+            ("trail ", "trail%20"),
             ("(x) = (y)", "(x)%20=%20(y)"),
             ("http://x", ""),
         ] {
@@ -147,10 +195,34 @@ mod tests {
     }
 
     #[test]
+    fn names_that_gnu_coreutils_escapes_are_those_that_listings_have() {
+        for (escaped, name) in [
+            ("new\\nline.txt", "new%0Aline.txt"),
+            ("sub/back\\\\slash", "sub/back%5Cslash"),
+            ("\\r\\\\n", "%0D%5Cn"),
+            (".\\n.", ".%0A."),
+        ] {
+            for line in [
+                format!("\\{SHA256}  {escaped}"),
+                format!("\\{SHA256} *{escaped}"),
+                format!("\\SHA256 ({escaped}) = {SHA256}"),
+            ] {
+                let specs = read(&format!("{line}\n{MD5}  plain"));
+                assert_eq!(specs[0].name, name, "{line}");
+                assert_eq!(specs[0].url.as_str(), format!("http://h/d/{name}"), "{line}");
+                assert_eq!(specs[1].name, "plain");
+            }
+        }
+    }
+
+    #[test]
     fn errors_name_the_line() {
         for (line, message) in [
             (format!("{SHA256}  ../x"), "line 2: \"../x\" can't be an output name"),
-            (format!("\\{SHA256}  a\\nb"), "line 2: \"a\\\\nb\" can't be an output name"),
+            (format!("{SHA256}  a\\nb"), "line 2: \"a\\\\nb\" can't be an output name"),
+            (format!("\\{SHA256}  a\\tb"), "line 2: a backslash begins the line"),
+            (format!("\\{SHA256}  a\\"), "line 2: a backslash begins the line"),
+            (format!("\\{SHA256}  ../a\\nb"), "line 2: \"../a%0Ab\" can't be an output name"),
             ("12  x".to_owned(), "line 2: \"12  x\" is neither"),
             (SHA256.to_owned(), "line 2: \"15e2"),
             (format!("SHA384 (x) = {SHA256}"), "line 2: \"SHA384\" is no digest algorithm"),

@@ -76,6 +76,7 @@ mod tests {
             "\u{feff} {\"files\":[{\"url\":\"http://h/d/x\"}]}".to_owned(),
             format!("\u{feff}# made by us\r\n\r\n{HEX}  x\r\n"),
             format!("SHA256 (x) = {HEX}\n"),
+            format!("\\{HEX}  x\n"),
             "\u{feff}# made by us\r\n\r\nhttp://h/d/x\r\n".to_owned(),
         ] {
             let specs = parse_list(&text, Some(&base())).unwrap();

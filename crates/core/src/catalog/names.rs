@@ -47,19 +47,27 @@ pub(super) fn from_part(part: &str, url: &Url) -> Result<String> {
     let mut name = String::with_capacity(part.len());
     let decoded: Vec<u8> = percent_decode_str(part).collect();
     for chunk in decoded.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c.is_control() || matches!(c, '/' | '\\') {
-                encode(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut name);
-            } else {
-                name.push(c);
-            }
-        }
+        // A slash within a part separates nothing.
+        name.push_str(&storable(chunk.valid()).replace('/', "%2F"));
         encode(chunk.invalid(), &mut name);
     }
     check(&name, cfg!(windows)).map_err(|reason| {
         let line = format!("{} gives no output name: {reason}; give one (out=)", shown(url));
         Error::new(ErrorKind::Usage, line)
     })
+}
+
+/// `name` with what no name can hold percent-encoded: control characters and backslashes.
+pub(super) fn storable(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_control() || c == '\\' {
+            encode(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut encoded);
+        } else {
+            encoded.push(c);
+        }
+    }
+    encoded
 }
 
 fn encode(bytes: &[u8], into: &mut String) {

@@ -187,7 +187,9 @@ fn entries(url: &Url, list: &str) -> (Vec<Known>, Option<String>) {
 /// The digest in a file of one: as `sha256sum` writes it, or its digits alone.
 fn first_digest(text: &str) -> Option<Digest> {
     let word = text.split_whitespace().next()?;
-    Digest::from_hex(DigestAlgorithm::Sha256, word).ok()
+    // Before a name with escapes there is a backslash.
+    let hex = word.strip_prefix('\\').unwrap_or(word);
+    Digest::from_hex(DigestAlgorithm::Sha256, hex).ok()
 }
 
 #[cfg(test)]
@@ -253,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_digest_alone_or_with_its_name() {
-        for text in [HEX.to_owned(), format!("{HEX}  a\n"), format!("\n {HEX} *a")] {
+        let escaped = format!("\\{HEX}  a\\nb\n");
+        for text in [HEX.to_owned(), format!("{HEX}  a\n"), format!("\n {HEX} *a"), escaped] {
             assert!(first_digest(&text).is_some(), "{text}");
         }
         assert!(first_digest("not found").is_none() && first_digest("").is_none());
