@@ -2,8 +2,8 @@
 //!
 //! Two forms: `HEX  name` (`HEX *name` for binary mode) and the BSD form `SHA256 (name) = HEX`.
 //! The first does not name its algorithm; the number of digits does: 32 MD5, 40 SHA-1, 64
-//! SHA-256, 128 SHA-512. BLAKE3 also has 64 digits, so such lists need the BSD form
-//! (`b3sum --tag`).
+//! SHA-256, 128 SHA-512. SHA-224 (56) and SHA-384 (96) are known by it and not supported. BLAKE3
+//! also has 64 digits, so such lists need the BSD form (`b3sum --tag`).
 //!
 //! A backslash before either form says that `\\`, `\n` and `\r` in the name stand for a backslash, a
 //! line feed and a carriage return. No name of an output holds those: they are percent-encoded
@@ -96,14 +96,17 @@ fn split(line: &str) -> Option<(&str, &str, &str)> {
 fn split_plain(line: &str) -> Option<(&str, &str, &str)> {
     let (hex, rest) = line.split_once(' ')?;
     let algorithm = match hex.len() {
-        32 => DigestAlgorithm::Md5,
-        40 => DigestAlgorithm::Sha1,
-        64 => DigestAlgorithm::Sha256,
-        128 => DigestAlgorithm::Sha512,
+        32 => DigestAlgorithm::Md5.name(),
+        40 => DigestAlgorithm::Sha1.name(),
+        64 => DigestAlgorithm::Sha256.name(),
+        128 => DigestAlgorithm::Sha512.name(),
+        // Known for what they are, so that it can be said that they are not supported.
+        56 => "sha-224",
+        96 => "sha-384",
         _ => return None,
     };
     let name = rest.strip_prefix([' ', '*']).unwrap_or(rest);
-    is_hex(hex).then_some((algorithm.name(), hex, name))
+    is_hex(hex).then_some((algorithm, hex, name))
 }
 
 fn split_bsd(line: &str) -> Option<(&str, &str, &str)> {
@@ -225,7 +228,12 @@ mod tests {
             (format!("\\{SHA256}  ../a\\nb"), "line 2: \"../a%0Ab\" can't be an output name"),
             ("12  x".to_owned(), "line 2: \"12  x\" is neither"),
             (SHA256.to_owned(), "line 2: \"15e2"),
-            (format!("SHA384 (x) = {SHA256}"), "line 2: \"SHA384\" is no digest algorithm"),
+            (
+                format!("SHA384 (x) = {SHA256}"),
+                "line 2: \"SHA384\" is no digest algorithm that is supported; those are md5, sha-1,",
+            ),
+            (format!("{}  x", "5a".repeat(28)), "line 2: \"sha-224\" is no digest algorithm that"),
+            (format!("{}  x", "5a".repeat(48)), "line 2: \"sha-384\" is no digest algorithm that"),
             (format!("SHA1 (x) = {SHA256}"), "line 2: \"15e2"),
         ] {
             let refused = refusal(&format!("{MD5}  ok\n{line}"));

@@ -94,6 +94,15 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_digests_that_are_not_supported_is_none_of_urls() {
+        let error = parse_list(&format!("{}  x", "5a".repeat(48)), Some(&base())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        let expected =
+            "line 1: \"sha-384\" is no digest algorithm that is supported; those are md5,";
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+
+    #[test]
     fn an_empty_list_has_no_files() {
         for text in ["", "\u{feff}", "\r\n \n# nothing\n"] {
             assert_eq!(parse_list(text, None).unwrap(), []);

@@ -88,7 +88,7 @@ impl FromStr for DigestAlgorithm {
                 Error::new(
                     ErrorKind::Usage,
                     format!(
-                        "{} is no digest algorithm; known are {}",
+                        "{} is no digest algorithm that is supported; those are {}",
                         names::excerpt(text),
                         Self::ALL.map(Self::name).join(", ")
                     ),
