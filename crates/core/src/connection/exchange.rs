@@ -136,10 +136,12 @@ pub(super) async fn exchange(
             // After a few of these none is sent behind another any more.
             set.note_unanswered(!failure::had_no_turn(&error));
         } else if is_repeated || !(lease.reused || is_unprocessed) {
+            let may_speak_tls = set.origin().scheme == Scheme::Http
+                && set.answered.is_nothing()
+                && failure::is_silent_end(&error);
             let error = failure::no_response(&asked.url, error, choice);
             set.note_turned_away(&lease);
-            let is_first = set.origin().scheme == Scheme::Http && set.answered.is_nothing();
-            return Err(if is_first { failure::perhaps_tls(error) } else { error });
+            return Err(if may_speak_tls { failure::perhaps_tls(&error) } else { error });
         } else {
             is_repeated = true;
             if !is_unprocessed {

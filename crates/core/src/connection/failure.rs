@@ -43,16 +43,16 @@ pub(super) fn no_response(url: &Url, failure: SendFailure, choice: ProtocolChoic
     broken(url, failure, ended)
 }
 
-/// `error` of an origin over http that has never answered: many a TLS server ends the connection when it
-/// gets a request that is not encrypted, or says so in TLS.
-pub(super) fn perhaps_tls(error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Reset | ErrorKind::ShortBody | ErrorKind::Protocol => {
-            let message = format!("{} (if it speaks TLS there, ask for https://)", error.message());
-            Error::new(error.kind(), message)
-        }
-        _ => error,
-    }
+/// Whether the connection ended before anything came over it: many a TLS server does that when it gets a
+/// request that is not encrypted. What else comes tells by itself whether it is TLS.
+pub(super) fn is_silent_end(failure: &SendFailure) -> bool {
+    matches!(failure, SendFailure::Http1(error) if error.get_ref().is_none())
+}
+
+/// `error` of an origin over http that has never answered and ends connections silently.
+pub(super) fn perhaps_tls(error: &Error) -> Error {
+    let message = format!("{} (if it speaks TLS there, ask for https://)", error.message());
+    Error::new(error.kind(), message)
 }
 
 const BEFORE_A_RESPONSE: &str = "the connection ended before a response";

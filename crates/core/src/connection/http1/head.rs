@@ -12,8 +12,9 @@ const LONGEST_HEAD: usize = 64 * 1024;
 /// Most fields of a head.
 const MOST_FIELDS: usize = 512;
 
-/// How a TLS server begins that takes a request for a handshake (RFC 8446, section 5.1).
-const TLS_ALERT: &[u8] = &[0x15, 0x03];
+/// How a TLS server begins that takes a request for a handshake: with an alert, or with a handshake of
+/// its own (RFC 8446, section 5.1).
+const TLS_RECORDS: [&[u8]; 2] = [&[0x15, 0x03], &[0x16, 0x03]];
 
 /// What a server sent is no HTTP.
 pub(super) fn malformed(what: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
@@ -35,8 +36,14 @@ pub(super) fn written<T>(request: &Request<T>) -> Vec<u8> {
 
 /// Takes the head of a response from the beginning of `buffer`. `None` while it is incomplete.
 pub(super) fn read(buffer: &mut BytesMut) -> io::Result<Option<Response<()>>> {
-    if buffer.starts_with(TLS_ALERT) {
+    if TLS_RECORDS.iter().any(|record| buffer.starts_with(record)) {
         return Err(malformed("it speaks TLS on this port: was https:// meant?"));
+    }
+    if begins_http2(buffer) {
+        return Err(malformed(
+            "it speaks HTTP/2 without TLS on this port: ask with --http2-prior-knowledge \
+             (ProtocolChoice::Http2PriorKnowledge)",
+        ));
     }
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut parsed = httparse::Response::new(&mut fields);
@@ -62,6 +69,12 @@ pub(super) fn read(buffer: &mut BytesMut) -> io::Result<Option<Response<()>>> {
     }
     buffer.advance(length);
     Ok(Some(response))
+}
+
+/// Whether `answer` begins with the frame that a server of HTTP/2 sends first: its settings, of the
+/// connection as a whole and no acknowledgement (RFC 9113, sections 3.4, 4.1 and 6.5).
+const fn begins_http2(answer: &[u8]) -> bool {
+    matches!(answer, [_, _, _, 4, 0, 0, 0, 0, 0, ..])
 }
 
 /// A value that goes over several lines, as one (RFC 9112, section 5.2).
@@ -189,6 +202,24 @@ mod tests {
         for garbage in ["SSH-2.0-OpenSSH\r\n", "HTTP/1.1 2xx OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n"]
         {
             assert!(read(&mut BytesMut::from(garbage)).is_err(), "{garbage}");
+        }
+    }
+
+    #[test]
+    fn other_protocols_are_told_by_how_they_begin() {
+        let refusal = |answer: &[u8]| read(&mut BytesMut::from(answer)).unwrap_err().to_string();
+        // An alert and a ServerHello as OpenSSL begins them.
+        for answer in [b"\x15\x03\x03\x00\x02\x02\x46", b"\x16\x03\x03\x00\x7a\x02\x00"] {
+            assert!(refusal(answer).contains("https://"));
+        }
+        let settings = b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64";
+        for answer in [&settings[..], b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"] {
+            assert!(refusal(answer).contains("--http2-prior-knowledge"));
+        }
+        for answer in [&b"\x00\x00\x06\x04\x01\x00\x00\x00\x00"[..], b"\x15\x02", b"220 ready\r\n"]
+        {
+            let refusal = refusal(answer);
+            assert!(!refusal.contains("https://") && !refusal.contains("http2"), "{refusal}");
         }
     }
 

@@ -359,6 +359,11 @@ enum Turn {
     Behind(oneshot::Receiver<Lent>),
 }
 
+/// The connection ended when a head had begun.
+#[derive(Debug, thiserror::Error)]
+#[error("in the middle of its head")]
+struct MidHead;
+
 async fn read_head(stream: &mut Stream) -> Result<Response<()>> {
     let mut interim = 0;
     loop {
@@ -374,7 +379,13 @@ async fn read_head(stream: &mut Stream) -> Result<Response<()>> {
                 }
             }
             Some(response) => return Ok(response),
-            None => stream.read_more().await?,
+            None => {
+                let has_begun = !stream.buffer.is_empty();
+                stream.read_more().await.map_err(|error| match error.kind() {
+                    ErrorKind::UnexpectedEof if has_begun => Error::new(error.kind(), MidHead),
+                    _ => error,
+                })?;
+            }
         }
     }
 }

@@ -330,6 +330,37 @@ fn a_fresh_connection_without_an_answer_is_an_error() {
 }
 
 #[test]
+fn tls_and_http2_are_spoken_of_where_the_answer_may_be_that() {
+    const SETTINGS: &[u8] = b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64";
+    let endless = [b"HTTP/1.1 200 OK\r\nX: ", "x".repeat(1 << 17).as_bytes()].concat();
+    for (said, hint) in [
+        (&b""[..], "(if it speaks TLS there, ask for https://)"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "it speaks TLS on this port: was https:// meant?"),
+        (SETTINGS, "it speaks HTTP/2 without TLS on this port: ask with --http2-prior-knowledge "),
+        (b"HTTP/1.1 200 OK\r\nContent-", "before a response: in the middle of its head"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "Content-Length is no length"),
+        (&endless, "the head of the response is longer than 64 KiB"),
+    ] {
+        run(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            let said = said.to_vec();
+            tokio::task::spawn_local(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                answer(&mut stream, "").await;
+                // Who has seen enough goes away.
+                let _ = stream.write_all(&said).await;
+            });
+            let error = Client::new(HttpConfig::default()).get(&url).await.err().unwrap();
+            let message = error.message();
+            assert!(message.contains(hint), "{message}");
+            assert_eq!(message.contains("https://"), hint.contains("https://"), "{message}");
+            assert_eq!(message.matches("TLS").count(), hint.matches("TLS").count(), "{message}");
+        });
+    }
+}
+
+#[test]
 fn a_refused_connection_fails_all_who_wait() {
     run(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
