@@ -108,6 +108,19 @@ pub(super) fn short_body(url: &Url, failure: impl Into<SendFailure>) -> Error {
     broken(url, failure.into(), "the connection ended before the body did")
 }
 
+/// The same over HTTP/2 of a body that has a Content-Length or not.
+pub(super) fn short_http2_body(url: &Url, error: h2::Error, has_length: bool) -> Error {
+    // h2 does not tell which of the two it was. It ends streams for malformed trailers like this, too: before
+    // the last byte those make the body shorter.
+    let is_about_length = error.is_library() && error.is_reset();
+    if has_length && is_about_length && error.reason() == Some(Reason::PROTOCOL_ERROR) {
+        let message =
+            format!("{}: the body is longer or shorter than its Content-Length", shown(url));
+        return Error::new(ErrorKind::ShortBody, message);
+    }
+    short_body(url, error)
+}
+
 fn broken(url: &Url, failure: SendFailure, ended: &str) -> Error {
     let (kind, why) = match &failure {
         SendFailure::Http2(error) if is_refusal(&failure) => {
@@ -132,7 +145,18 @@ fn broken(url: &Url, failure: SendFailure, ended: &str) -> Error {
             _ => (ErrorKind::ShortBody, ended.to_owned()),
         },
     };
-    Error::new(kind, format!("{}: {why}", shown(url))).with_source(failure)
+    let error = Error::new(kind, format!("{}: {why}", shown(url)));
+    if says_no_more(&failure, &why) { error } else { error.with_source(failure) }
+}
+
+/// Whether `why` has all that `failure` says: of frames, unless a server has a word of its own in them, that is
+/// their reason.
+fn says_no_more(failure: &SendFailure, why: &str) -> bool {
+    let SendFailure::Http2(error) = failure else { return false };
+    error.reason().is_some_and(|reason| {
+        let reason = reason.description();
+        why.contains(reason) && error.to_string().ends_with(reason)
+    })
 }
 
 /// How a stream or its connection was ended by a frame, and the reason in it.

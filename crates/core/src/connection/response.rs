@@ -167,7 +167,9 @@ impl GetResponse {
             }
             Some(Body::Http2(body)) => {
                 let piece = body.piece(&self.scratch, &self.share, wanted, take).await;
-                let taken = piece.map_err(|error| failure::short_body(&self.final_url, error))?;
+                let taken = piece.map_err(|error| {
+                    failure::short_http2_body(&self.final_url, error, body.has_length())
+                })?;
                 (taken, body.is_at_end())
             }
         };

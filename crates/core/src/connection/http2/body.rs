@@ -50,6 +50,11 @@ impl Http2Body {
         self.rest.is_empty() && (self.left == Some(0) || has_ended())
     }
 
+    /// Whether its head told how long it is.
+    pub(in crate::connection) const fn has_length(&self) -> bool {
+        self.left.is_some()
+    }
+
     /// Leaves a body that is at its end. The connection waits for the server to end it.
     pub(in crate::connection) fn leave(self) {
         let Self { mut incoming, given, .. } = self;

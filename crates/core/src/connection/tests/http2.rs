@@ -284,6 +284,31 @@ fn a_reset_is_told_with_its_reason() {
         ] {
             assert_eq!(error.kind(), kind);
             assert!(error.message().contains(why), "{error}");
+            assert!(!error.message().contains("stream error"), "its reason is said once");
+        }
+    });
+}
+
+#[test]
+fn a_body_of_another_length_than_was_promised_is_said_to_be_that() {
+    run(async {
+        let url = server(|_, mut connection| async move {
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                let sent = if request.uri().path() == "/longer" { 20 } else { 5 };
+                let mut stream = begun(&mut respond, 10, sent);
+                // Who was sent too much has reset it.
+                let _ = stream.send_data(Bytes::new(), true);
+            }
+        })
+        .await;
+        let client = client();
+        for path in ["longer", "shorter"] {
+            let url = format!("{url}{path}");
+            let mut response = client.get(&url).await.unwrap();
+            let error = read(&mut response).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ShortBody);
+            let expected = format!("{url}: the body is longer or shorter than its Content-Length");
+            assert_eq!(error.message(), expected);
         }
     });
 }
