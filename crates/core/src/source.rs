@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::catalog::{self, FileSpec, ListingPage, WalkOptions, Walked};
 use crate::client::Input;
-use crate::connection::{GetRequest, Http, Origin, shown, shown_text};
+use crate::connection::{GetRequest, Http, Origin, shown, shown_text, through};
 use crate::{Error, ErrorKind, Result, fetch};
 
 /// HEAD requests in flight while sizes are asked for.
@@ -205,8 +205,9 @@ impl Reader<'_> {
     async fn in_time<T>(&self, url: &Url, arrives: impl Future<Output = Result<T>>) -> Result<T> {
         let limit = self.stall_timeout;
         tokio::time::timeout(limit, arrives).await.unwrap_or_else(|_| {
-            let message =
-                format!("{}: no whole answer arrived for {} s", shown(url), limit.as_secs_f64());
+            let (url, through) = (shown(url), through(self.http.proxy_of(url).as_deref()));
+            let limit = limit.as_secs_f64();
+            let message = format!("{url}: no whole answer arrived for {limit} s{through}");
             Err(Error::new(ErrorKind::Timeout, message))
         })
     }

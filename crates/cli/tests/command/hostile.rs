@@ -98,6 +98,25 @@ fn http2_that_is_abused() {
 }
 
 #[test]
+fn a_proxy_that_is_silent_is_named() {
+    // The kernel takes connections on its behalf.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let proxy = format!("http://me:secret@{address}");
+    let hint = format!("no whole answer arrived for 0.4 s through the proxy {address}");
+    for (url, name) in
+        [("http://h.test/f", "f"), ("https://h.test/f", "f"), ("http://h.test/d/", "")]
+    {
+        let said = get(&Run::new(), &["--tries", "1", "--proxy", &proxy, "--noproxy", "", url]);
+        assert!(said.stderr.contains(&hint), "{url}: {}", said.stderr);
+        assert!(!said.stderr.contains("secret"), "{}", said.stderr);
+        if !name.is_empty() {
+            assert_fails("silence", &said, name, ErrorKind::Timeout);
+        }
+    }
+}
+
+#[test]
 fn who_takes_connections_and_speaks_no_tls() {
     // The kernel takes connections on its behalf.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -236,6 +236,11 @@ impl Http {
         response.paced(self.shared.pace.share(&response.origin, file, stream));
     }
 
+    /// The proxy that `url` is asked for through, `host:port`.
+    pub(crate) fn proxy_of(&self, url: &Url) -> Option<String> {
+        self.shared.opener.route(&Origin::of(url).ok()?).proxy()
+    }
+
     /// What all connections did so far.
     pub fn counters(&self) -> Counters {
         self.shared.opener.telemetry().counters()

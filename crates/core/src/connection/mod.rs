@@ -47,6 +47,7 @@ pub use netrc::Netrc;
 pub use origin::{Origin, Scheme, shown, shown_text};
 pub(crate) use pace::ClientRate;
 pub use proxy::Proxies;
+pub(crate) use proxy::through;
 pub use response::GetResponse;
 pub(crate) use scratch::Piece;
 pub use tcp::{AddressFamily, ConnectTo, TcpConnector};

@@ -23,7 +23,7 @@ use super::http2::{self, Http2, Http2Body};
 use super::memory::{Memory, Room};
 use super::origin::{Origin, Scheme};
 use super::pace::Pace;
-use super::proxy::{self, Route, Router};
+use super::proxy::{self, Route, Router, through};
 use super::socks;
 use super::telemetry::{ConnectionEvent, Protocol, Telemetry};
 use super::tls;
@@ -233,13 +233,11 @@ impl Opener {
     ) -> Result<Established> {
         let limit = self.config.connect_timeout;
         let opened = self.open_untimed(origin, route, room, wants_http1);
-        match tokio::time::timeout(limit, opened).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                format!("{origin}: no connection within {} s", limit.as_secs_f64()),
-            )),
-        }
+        tokio::time::timeout(limit, opened).await.unwrap_or_else(|_| {
+            let (limit, through) = (limit.as_secs_f64(), through(route.proxy().as_deref()));
+            let message = format!("{origin}: no connection within {limit} s{through}");
+            Err(Error::new(ErrorKind::Timeout, message))
+        })
     }
 
     async fn open_untimed(

@@ -77,6 +77,9 @@ pub(super) struct OriginSet {
 impl OriginSet {
     pub(super) fn new(origin: Origin, opener: Rc<Opener>, limit: usize) -> Rc<Self> {
         let route = opener.route(&origin);
+        if let Some(proxy) = route.proxy() {
+            opener.telemetry().tell(ConnectionEvent::Proxied { origin: origin.clone(), proxy });
+        }
         let state = RefCell::default();
         let (limit, answered, wants_http1) =
             (Cell::new(limit), Answered::default(), Cell::default());

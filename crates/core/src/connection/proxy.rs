@@ -6,7 +6,7 @@ use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::origin::Origin;
+use super::origin::{Origin, host_and_port};
 use crate::{Error, ErrorKind, Result};
 
 /// The port of a proxy whose URL names none: curl's.
@@ -60,6 +60,23 @@ pub(super) enum Route {
         /// Whether the proxy resolves names.
         resolves: bool,
     },
+}
+
+impl Route {
+    /// The proxy on it, as messages name it: without user name and password.
+    pub(super) fn proxy(&self) -> Option<String> {
+        match self {
+            Self::Direct => None,
+            Self::Http { host, port, .. } | Self::Socks5 { host, port, .. } => {
+                Some(host_and_port(host, *port))
+            }
+        }
+    }
+}
+
+/// What a message about silence says of the `proxy` on its way: it may be the proxy's.
+pub(crate) fn through(proxy: Option<&str>) -> String {
+    proxy.map(|proxy| format!(" through the proxy {proxy}")).unwrap_or_default()
 }
 
 impl Proxies {
@@ -211,7 +228,6 @@ fn accept(origin: &Origin, line: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::origin::host_and_port;
     use super::*;
     use url::Url;
 

@@ -54,6 +54,13 @@ impl serde::Serialize for Protocol {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ConnectionEvent {
+    /// All that is asked of an origin goes through a proxy. Told once, before its first connection.
+    Proxied {
+        /// The origin.
+        origin: Origin,
+        /// Its proxy, `host:port`.
+        proxy: String,
+    },
     /// A byte stream to an origin, or to its proxy, is there: what is spoken over it is still open.
     Reached {
         /// Where it leads.

@@ -36,6 +36,9 @@ impl Mailbox {
     /// Takes note of what a connection tells.
     pub(crate) fn put_connection_event(&self, event: &ConnectionEvent) {
         match event {
+            ConnectionEvent::Proxied { origin, proxy } => {
+                self.put(Event::Proxied { origin: origin.clone(), proxy: proxy.clone() });
+            }
             ConnectionEvent::Reached { origin, rtt } => {
                 self.put(Event::Reached { origin: origin.clone(), rtt: *rtt });
             }

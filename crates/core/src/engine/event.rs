@@ -284,6 +284,13 @@ pub enum Event {
         /// How many connections it served at a time.
         served: u32,
     },
+    /// All that is asked of an origin goes through a proxy.
+    Proxied {
+        /// The origin.
+        origin: Origin,
+        /// Its proxy, as messages name it.
+        proxy: String,
+    },
     /// A host was reached, and it took one round trip: what is spoken with it is still open.
     Reached {
         /// Whom the connection shall lead to.

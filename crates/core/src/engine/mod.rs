@@ -298,6 +298,7 @@ impl Engine {
                 | Event::Rtt(_)
                 | Event::RoundTrip(_)
                 | Event::Loss
+                | Event::Proxied { .. }
                 | Event::Reached { .. }
                 | Event::Connected { .. }
                 | Event::Energy(_)
@@ -319,6 +320,10 @@ impl Engine {
             Event::Damaged { file, ranges, failure } => self.on_damaged(file, &ranges, failure),
             Event::Rtt(rtt) => self.on_rtt(now, rtt),
             Event::RoundTrip(took) => self.on_round_trip(now, took),
+            Event::Proxied { origin, proxy } => {
+                let id = self.origin_id(&origin);
+                self.origin(id).proxy = Some(proxy);
+            }
             Event::Reached { origin, rtt } => self.on_reached(now, &origin, rtt),
             Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
             Event::Pace(pace) => self.on_pace(now, pace),

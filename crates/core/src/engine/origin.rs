@@ -27,6 +27,8 @@ pub(super) enum Contact {
 #[derive(Debug)]
 pub(super) struct OriginState {
     pub(super) origin: Origin,
+    /// What it is asked through.
+    pub(super) proxy: Option<String>,
     pub(super) budget: OriginBudget,
     pub(super) first_requests: FirstRequests,
     pub(super) tail: Tail,
@@ -95,6 +97,7 @@ impl OriginState {
     pub(super) fn new(origin: Origin, budget: OriginBudget) -> Self {
         Self {
             origin,
+            proxy: None,
             budget,
             first_requests: FirstRequests::default(),
             tail: Tail::default(),

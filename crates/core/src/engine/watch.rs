@@ -14,7 +14,7 @@ use super::event::Failure;
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
-use crate::connection::{Scheme, shown};
+use crate::connection::{Scheme, shown, through};
 
 /// A part of the streams whose rate is known says as much as all of them.
 const NEARLY_ALL: f64 = 0.9;
@@ -248,7 +248,8 @@ impl Engine {
             state.contact == Contact::Reached && state.origin.scheme == Scheme::Https;
         let hint = if may_lack_tls { " (if it speaks no TLS there, ask for http://)" } else { "" };
         let url = shown(self.files[stream.file.index()].url());
-        format!("{url}: {what} for {waited} s{hint}")
+        let through = through(state.proxy.as_deref());
+        format!("{url}: {what} for {waited} s{through}{hint}")
     }
 
     /// When `stream` has stalled, if it brings nothing until then. Where requests share connections, it may have to

@@ -222,7 +222,10 @@ fn opening_takes_no_longer_than_it_may() {
         let client = proxy.client(HttpConfig { connect_timeout, ..insecure() });
         let error = client.get("https://a.test/").await.err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Timeout);
-        assert_eq!(error.message(), "https://a.test: no connection within 0.05 s");
+        let (_, address) = proxy.url.split_once("//").unwrap();
+        let expected =
+            format!("https://a.test: no connection within 0.05 s through the proxy {address}");
+        assert_eq!(error.message(), expected);
         assert_eq!(accepted.get(), 1);
     });
 }

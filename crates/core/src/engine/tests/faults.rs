@@ -484,6 +484,19 @@ fn a_host_that_never_answers_is_given_up_once() {
 }
 
 #[test]
+fn what_is_silent_behind_a_proxy_is_told_with_it() {
+    let silent = Host { silent: true, ..Host::default().files(1, |_| MB) };
+    let mut world = World::new(fixed(1, 1)).host("one", silent);
+    let specs = world.specs();
+    let origin = Origin::of(&specs[0].url).unwrap();
+    world.send(Event::Proxied { origin, proxy: "p:3128".to_owned() });
+    world.get(specs);
+    world.run();
+    let message = &world.failure(0).message;
+    assert!(message.contains(" s through the proxy p:3128 (after "), "{message}");
+}
+
+#[test]
 fn what_the_list_says_of_sizes_binds_the_server() {
     for states_size in [true, false] {
         let host = Host { states_size, ..Host::default().files(2, |_| MB) };
