@@ -10,6 +10,7 @@ use super::file::OpenedAs;
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
+use crate::catalog::FileSpec;
 use crate::connection::{Protocol, shown};
 
 impl Engine {
@@ -92,8 +93,7 @@ impl Engine {
                 return;
             }
             if !self.config.overwrite {
-                let failure =
-                    differs(&entry.spec().name, existing, head.total, head.modified.is_some());
+                let failure = differs(entry.spec(), existing, head.total, head.modified.is_some());
                 self.give_up(file, failure);
                 return;
             }
@@ -203,10 +203,15 @@ impl Engine {
     }
 }
 
-fn differs(name: &str, existing: Existing, total: Option<u64>, tells_date: bool) -> Failure {
+fn differs(spec: &FileSpec, existing: Existing, total: Option<u64>, tells_date: bool) -> Failure {
+    let name = &spec.name;
     let difference = match total {
-        Some(total) if total == existing.size => "with another date than the server's".to_owned(),
-        Some(total) => format!("with {} bytes and the server has {total}", existing.size),
+        Some(total) if total != existing.size => {
+            format!("with {} bytes and the server has {total}", existing.size)
+        }
+        // Where it has one, that was looked at first.
+        _ if spec.is_verifiable() => "with another digest than the one that is promised".to_owned(),
+        Some(_) => "with another date than the server's".to_owned(),
         None if tells_date => "with another date than the server's".to_owned(),
         None => "and whether it is the server's can't be known, which tells neither size nor date"
             .to_owned(),

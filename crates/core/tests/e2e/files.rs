@@ -172,6 +172,8 @@ fn a_digest_tells_what_is_there() {
     place(out.path(), &other.bytes(0..other.size), wanted().modified());
     let report = run(client().download([spec.clone()]).into_dir(out.path()));
     assert_eq!(report.summary.exit_code, ErrorKind::Exists.exit_code());
+    let message = &file(&report, "f").error.as_ref().unwrap().message;
+    assert!(message.contains("f exists with another digest than the one that is"), "{message}");
     let report = run(overwriting().download([spec]).into_dir(out.path()));
     assert!(report.is_complete());
     assert_holds(out.path(), &[wanted()], by_last_part);

@@ -11,6 +11,7 @@ use super::complete::{fixed, policies};
 use super::host::{Ending, Host, Remote};
 use super::world::World;
 use crate::ErrorKind;
+use crate::catalog::FileSpec;
 
 const MB: u64 = 1_000_000;
 
@@ -193,6 +194,21 @@ fn a_file_that_is_there_already_is_kept() {
         assert_eq!(world.failure(0).kind, ErrorKind::Exists);
         assert!(world.failure(0).message.contains("--overwrite"));
         assert_eq!(*where_lies(found, true).ending(0), Ending::Complete);
+    }
+    let digest = format!("sha-256={}", "ab".repeat(32)).parse().ok();
+    let mut world = World::new(fixed(1, 4)).host("one", Host::default().files(2, |_| MB));
+    let specs: Vec<_> =
+        world.specs().into_iter().map(|spec| FileSpec { digest: digest.clone(), ..spec }).collect();
+    world.found.push((0, existing(MB, 0)));
+    world.found.push((1, existing(MB - 1, 0)));
+    world.get(specs);
+    world.run();
+    for (file, why) in
+        [(0, "with another digest than"), (1, "with 999999 bytes and the server has")]
+    {
+        assert_eq!(world.failure(file).kind, ErrorKind::Exists);
+        let message = &world.failure(file).message;
+        assert!(message.contains(&format!("exists {why}")), "{message}");
     }
     let world = where_lies(Opened::Verified { size: MB }, false);
     assert_eq!(*world.ending(0), Ending::Kept);
