@@ -232,7 +232,7 @@ pub(crate) fn allocation(allocation: &AllocationReport) -> String {
 
 fn describe_file(file: &FileReport) -> String {
     if let Some(error) = &file.error {
-        return format!("{}: {}", file.name, error.message);
+        return format!("{}: {}", shown_name(file), error.message);
     }
     if file.already_there {
         return format!("{}: already there", file.name);

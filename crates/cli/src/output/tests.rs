@@ -175,6 +175,8 @@ fn spare_channels_are_shown_as_the_streams_that_they_become() {
 fn what_failed_without_a_name_has_that_of_its_url() {
     for (url, shown) in [("http://h/d/", "(listing)"), ("http://h/d/SHA256SUMS", "SHA256SUMS")] {
         let nameless = FileReport { url: url.to_owned(), name: String::new(), ..failed("x") };
+        let line = describe(&RunEvent::File(nameless.clone())).unwrap();
+        assert!(line.starts_with(&format!("[1.50 s] {shown}: http://")), "{line}");
         let text = failures(&[nameless], 1);
         assert!(text.lines().nth(1).unwrap().trim_start().starts_with(shown), "{text}");
     }
