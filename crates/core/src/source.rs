@@ -60,11 +60,14 @@ impl Reader<'_> {
         if url.path().ends_with('/') {
             let jitter = RefCell::new(Jitter::new(0));
             let root = url.clone();
-            match catalog::walk(url, walk, async |page| {
-                self.page(GetRequest::new(page), &jitter).await
-            })
-            .await
-            {
+            let listed = async {
+                catalog::check_scheme(&url)?;
+                catalog::walk(url, walk, async |page| {
+                    self.page(GetRequest::new(page), &jitter).await
+                })
+                .await
+            };
+            match listed.await {
                 Ok(listed) => found.append(listed),
                 Err(error) => found.failed.push((root, error)),
             }

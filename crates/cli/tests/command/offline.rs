@@ -69,6 +69,19 @@ fn no_url_is_a_usage_error() {
 }
 
 #[test]
+fn a_url_without_its_scheme_is_shown_with_it() {
+    for place in ["localhost:9/x", "localhost:9/d/"] {
+        let run = pelton(&["get", place]);
+        assert_eq!(run.code, 2);
+        let expected = format!(
+            "pelton: {place}: only http and https URLs can be fetched; write http://{place} or \
+             https://{place}\n"
+        );
+        assert_eq!(run.stderr, expected);
+    }
+}
+
+#[test]
 fn a_bad_line_of_an_input_file_is_named() {
     let run =
         Run::new().stdin("http://127.0.0.1:9/a\n\nexample.org/b\n").pelton(&["get", "-i", "-"]);

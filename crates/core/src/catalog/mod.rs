@@ -19,6 +19,7 @@ use crate::{Error, ErrorKind, Result};
 
 pub use listing::ListingEntry;
 pub use names::{collapse, relative_name};
+pub(crate) use spec::check_scheme;
 pub use spec::{Digest, DigestAlgorithm, FileSpec, Pieces};
 pub use walk::{Globs, ListingPage, WalkOptions, Walked, walk};
 

@@ -298,12 +298,28 @@ pub(super) fn as_directory(base: &Url) -> Url {
     directory
 }
 
-fn check_scheme(url: &Url) -> Result<()> {
+/// Whether `url` is one of those that are fetched.
+///
+/// # Errors
+/// `Usage`, with the URL that was meant where a scheme was left out.
+pub(crate) fn check_scheme(url: &Url) -> Result<()> {
     if matches!(url.scheme(), "http" | "https") {
         return Ok(());
     }
-    let line = format!("{}: only http and https URLs can be fetched", shown(url));
+    let text = shown(url);
+    let advice = if is_host_and_port(url) {
+        format!("; write http://{text} or https://{text}")
+    } else {
+        String::new()
+    };
+    let line = format!("{text}: only http and https URLs can be fetched{advice}");
     Err(Error::new(ErrorKind::Usage, line))
+}
+
+/// Whether `url` is a host and a port without a scheme, of which the host was taken for one.
+fn is_host_and_port(url: &Url) -> bool {
+    let port = url.path().split('/').next().unwrap_or_default();
+    url.cannot_be_a_base() && port.parse::<u16>().is_ok()
 }
 
 #[cfg(test)]
@@ -355,6 +371,24 @@ mod tests {
     #[test]
     fn other_schemes_are_refused() {
         let error = FileSpec::from_url("ftp://example.org/x".parse().unwrap()).unwrap_err();
-        assert!(error.to_string().contains("ftp://example.org/x: only http and https"));
+        assert_eq!(
+            error.to_string(),
+            "ftp://example.org/x: only http and https URLs can be fetched"
+        );
+    }
+
+    #[test]
+    fn a_host_with_its_port_is_not_taken_for_a_scheme() {
+        for (text, is_meant) in [
+            ("localhost:7080/x", true),
+            ("example.org:80", true),
+            ("mailto:me@example.org", false),
+            ("data:,1", false),
+            ("ftp://h:80/x", false),
+        ] {
+            let error = FileSpec::from_url(text.parse().unwrap()).unwrap_err();
+            let advice = format!("; write http://{text} or https://{text}");
+            assert_eq!(error.to_string().ends_with(&advice), is_meant, "{error}");
+        }
     }
 }
