@@ -131,7 +131,8 @@ impl Output {
         }
         // Failures are said even if nothing else is.
         tell(&failures(&report.files, report.summary.files));
-        self.say(&summary(&report.summary));
+        let already_there = report.files.iter().filter(|file| file.already_there).count();
+        self.say(&summary(&report.summary, already_there));
         let code = report.summary.exit_code;
         let resumable = report.files.iter().any(|f| f.error.as_ref().is_some_and(|e| e.retryable));
         if code == exit::INTERRUPTED {
@@ -251,14 +252,18 @@ fn describe_file(file: &FileReport) -> String {
     line
 }
 
-/// What a run did, in one line.
-fn summary(summary: &Summary) -> String {
+/// What a run did, in one line. Of its files so many were `already_there`.
+fn summary(summary: &Summary, already_there: usize) -> String {
     let Summary { files, files_done, seconds, .. } = *summary;
     let mut line = if files_done == files {
         count(files, "file")
     } else {
         format!("{files_done} of {}", count(files, "file"))
     };
+    if already_there > 0 {
+        // Writing to a String can't fail.
+        let _ = write!(line, ", {already_there} already there");
+    }
     let (bytes, rate) = (Bytes(summary.bytes), BitRate::from_bps(summary.throughput_bps));
     let _ = write!(line, ", {bytes} in {}: {rate}", span(seconds));
     if let (Some(joules), Some(source)) = (summary.energy_j, &summary.energy_source) {

@@ -57,15 +57,17 @@ fn totals() -> Summary {
 #[test]
 fn the_summary_is_one_line_with_the_source_of_its_joules() {
     assert_eq!(
-        summary(&totals()),
+        summary(&totals(), 0),
         "221 files, 40.4 MB in 9.21 s: 35.1 Mbit/s, 14.2 J (modelled: wifi+cpu), \
          24 connections, 1 retry"
     );
     let unmetered = Summary { energy_j: None, files_done: 3, retries: 0, ..totals() };
     assert_eq!(
-        summary(&unmetered),
+        summary(&unmetered, 0),
         "3 of 221 files, 40.4 MB in 9.21 s: 35.1 Mbit/s, 24 connections"
     );
+    let line = summary(&totals(), 200);
+    assert!(line.starts_with("221 files, 200 already there, 40.4 MB in 9.21 s: "), "{line}");
 }
 
 #[test]

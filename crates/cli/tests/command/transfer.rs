@@ -90,6 +90,9 @@ fn a_tree_arrives_with_its_structure() {
     for file in files() {
         assert_there(&run, &file.path.replace("/d/", "out/"), &file);
     }
+    let again = run.pelton(&["get", "-r", "-d", "out", &origin.url("/d/")]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert!(again.stderr.starts_with("4 files, 4 already there, 0 B in "), "{}", again.stderr);
 }
 
 #[test]
