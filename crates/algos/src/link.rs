@@ -259,7 +259,7 @@ impl LinkEstimator {
     /// it may carry less than it did.
     pub fn busy_with(&self, bytes: Bytes) -> Option<Duration> {
         match self.best_seen() {
-            _ if self.round_trip() > self.rtt() * 2 + DELAYED_ACK => None,
+            _ if self.tells_of_queue() => None,
             _ if bytes == Bytes::ZERO || self.first.is_of_servers() => Some(Duration::ZERO),
             best => best.map(|best| bytes / best),
         }
@@ -314,7 +314,12 @@ impl LinkEstimator {
 
     /// Whether all that is known of the path is what its servers bring, answer by answer.
     pub fn waits_for_servers(&self) -> bool {
-        self.first.is_of_servers() && !self.was_full
+        self.first.is_of_servers() && !self.was_full && !self.tells_of_queue()
+    }
+
+    /// Whether round trips take so long that there is a queue.
+    fn tells_of_queue(&self) -> bool {
+        self.round_trip() > self.rtt() * 2 + DELAYED_ACK
     }
 
     /// The most that was seen, of the first answers or over some seconds. `None` before.
