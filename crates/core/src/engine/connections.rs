@@ -183,8 +183,8 @@ impl Engine {
             return None;
         }
         let separate = match seen {
-            // What the path carries is not known: growth finds out.
-            Some(_) if self.link.waits_for_servers() => u32::MAX,
+            // What the path carries is not known.
+            Some(_) if self.waits_for_servers() => u32::MAX,
             Some(bandwidth) => connections::for_short_files(&on(bandwidth), mean_size),
             None if knows_sizes => connections::for_short_files(&on(BitRate::ZERO), mean_size),
             None => u32::MAX,
@@ -213,6 +213,11 @@ impl Engine {
             _ => pipelined,
         };
         Some(Room { separate, shared, few: 0, requests, pipelined })
+    }
+
+    /// Whether all that is known of the path is what servers bring that think about each answer.
+    fn waits_for_servers(&self) -> bool {
+        self.link.waits_for_servers() && self.are_answers_thought_about()
     }
 
     /// Whether so many requests that wait on each connection are worth the request for a head behind each of them,
@@ -248,9 +253,6 @@ impl Engine {
         }
         let Some(room) = self.room_for_short_files(&self.clusters()) else { return };
         self.room = room;
-        if self.link.waits_for_servers() {
-            return;
-        }
         let planned = (self.lanes_in_all() / self.widening()).max(1);
         let factor = self.most_lanes().div_ceil(planned);
         let rtt = self.link.estimate().rtt;
