@@ -21,6 +21,11 @@ const TELLING_FLIGHT: Bytes = Bytes::kib(4);
 /// Where no flight tells anything after so many silences, it is not the link that is waited for.
 const MOST_SILENCES: u32 = 4;
 
+/// Short silences after each of which hardly more than a packet comes are those of a slow and short path: packets take
+/// longer there than half a round trip.
+const PACKET: Duration = Duration::from_millis(10);
+const FEW_PACKETS: Bytes = Bytes(2 * 1448);
+
 /// What comes after that tells the pace better from so many bytes in a row on, twice as many, and so on, where it is more by
 /// this factor: servers may have been slow to begin, or requests to reach them.
 const TELLING_LATER: Bytes = Bytes::kib(32);
@@ -51,6 +56,7 @@ pub struct FirstPace {
     /// All flights and the silences between them, from the first one on.
     all: Option<Flight>,
     silences: u32,
+    silent_for: Duration,
     known: Option<Pace>,
     /// It is as well known as it will be by them.
     is_settled: bool,
@@ -107,13 +113,16 @@ impl FirstPace {
         all.add(now, bytes);
         if is_silence {
             self.silences += 1;
+            self.silent_for += now.saturating_since(flight.last);
             let ended = std::mem::replace(flight, begun);
             let is_told = ended.counted() >= TELLING_FLIGHT;
             let gives_up = self.silences >= MOST_SILENCES;
             self.is_settled = self.known.is_some() || is_told || gives_up;
-            let silent = Pace { rate: all.rate(), of_servers: true };
-            let by_servers = (gives_up && self.known.is_none()).then_some(silent);
-            return self.learn(is_told.then(|| Pace::of_path(ended.rate())).or(by_servers));
+            let is_of_packets = self.silent_for < PACKET * self.silences
+                && all.bytes.0 < u64::from(self.silences) * FEW_PACKETS.0;
+            let silent = Pace { rate: all.rate(), of_servers: !is_of_packets };
+            let by_silence = (gives_up && self.known.is_none()).then_some(silent);
+            return self.learn(is_told.then(|| Pace::of_path(ended.rate())).or(by_silence));
         }
         flight.add(now, bytes);
         let counted = flight.counted();
@@ -276,6 +285,19 @@ mod tests {
         assert_eq!(pace.on_bytes(at(816_000), Bytes(16_384), rtt), None);
         let seen = pace.on_bytes(at(818_000), Bytes(16_384), rtt).unwrap().rate.mbps();
         assert!((seen - 65.5).abs() < 0.1, "{seen}");
+    }
+
+    #[test]
+    fn packets_of_a_slow_and_short_path_are_no_answers_of_servers() {
+        // Each after so many microseconds, of so many bytes, over 4 ms.
+        let told = |micros: u64, bytes| {
+            let mut pace = FirstPace::default();
+            let rtt = Duration::from_millis(4);
+            (0..9u64).find_map(|n| pace.on_bytes(at(micros * n), Bytes(bytes), rtt)).unwrap()
+        };
+        let slow = told(4_300, 1_448);
+        assert!(!slow.of_servers && (slow.rate.mbps() - 2.7).abs() < 0.1, "{slow:?}");
+        assert!(told(4_300, 5_000).of_servers && told(15_000, 1_448).of_servers);
     }
 
     #[test]
