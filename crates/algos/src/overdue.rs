@@ -37,7 +37,7 @@ impl AnswerTimes {
 
     /// The same of one that may have waited until its server had done with another connection.
     pub fn add_late(&mut self, took: Duration) {
-        self.longest = took.max(self.longest - self.longest / FORGOTTEN);
+        self.longest = took.max(self.longest.saturating_sub(self.longest / FORGOTTEN));
     }
 
     /// How long a further one may take where servers think for different times.

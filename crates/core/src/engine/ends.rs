@@ -93,9 +93,10 @@ impl Engine {
         let came_at = self.origins.iter().map(|origin| origin.came_at).max().unwrap_or_default();
         let silence = now.saturating_since(came_at);
         let patience = patience.where_nothing_comes(silence, rtt, answer_time);
-        match self.are_answers_thought_about() {
-            true => patience.with_thoughts(self.answers.times().at_longest()),
-            false => patience,
+        if self.are_answers_thought_about() {
+            patience.with_thoughts(self.answers.times().at_longest())
+        } else {
+            patience
         }
     }
 
