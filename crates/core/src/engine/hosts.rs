@@ -214,9 +214,12 @@ impl Engine {
     /// Says, once until it answers, that an origin is waited for, and what for.
     pub(super) fn tell_of_wait(&mut self, now: Timestamp, origin: OriginId, failure: &Failure) {
         let state = &mut self.origins[origin.0 as usize];
-        let Some(until) = state.budget.next_timeout(now) else { return };
-        let waiting = until.saturating_since(now) + state.failing_for(now);
-        if waiting >= NOTICED && !std::mem::replace(&mut state.has_told_of_wait, true) {
+        let pause = state.budget.next_timeout(now).map(|until| until.saturating_since(now));
+        let waiting = pause.map(|pause| pause + state.failing_for(now));
+        // That was waited for until now, and will be again.
+        let is_silent = failure.kind == ErrorKind::Timeout && state.connect_failures > 0;
+        let is_noticed = is_silent || waiting.is_some_and(|waiting| waiting >= NOTICED);
+        if is_noticed && !std::mem::replace(&mut state.has_told_of_wait, true) {
             // Its advice is for who has failed.
             let what = failure.message.split("; ").next().unwrap_or_default();
             self.actions.push(Action::HostAway { failure: what.to_owned() });

@@ -480,6 +480,8 @@ fn a_host_that_never_answers_is_given_up_once() {
     assert!((0..3).all(|file| world.failure(file).kind == ErrorKind::Timeout));
     let message = &world.failure(0).message;
     assert!(message.contains("no whole answer arrived for"), "its head may have begun: {message}");
+    let [(told, what)] = &world.away[..] else { panic!("{:?}", world.away) };
+    assert!(what.contains("no whole answer arrived for") && *told < Timestamp::from_millis(31_000));
     assert!(message.ends_with("(after 5 attempts)"), "{message}");
 }
 
