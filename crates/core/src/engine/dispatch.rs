@@ -49,13 +49,21 @@ impl Engine {
             while self.start_next(now, lanes.classes, lanes.count) {}
         }
         let all = self.lanes_in_all();
-        while !self.waiting.is_empty() && self.start_next(now, Classes::ALL, all) {}
+        while self.may_take_others() && self.start_next(now, Classes::ALL, all) {}
+    }
+
+    /// Whether files wait that lanes of other clusters may take.
+    fn may_take_others(&self) -> bool {
+        let has_lanes = |class| self.lanes.iter().any(|lanes| lanes.classes.contains(class));
+        let may_be_taken = |class| self.lanes.len() > 1 || !has_lanes(class);
+        SizeClass::ALL.into_iter().any(|it| self.waiting.count(it).files > 0 && may_be_taken(it))
     }
 
     /// Takes the next waiting file of `classes`, larger ones first, into one of so many `lanes`: from the origin
     /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes, lanes: u32) -> bool {
-        if self.has_most_files() {
+        let shares = self.shares(classes, lanes);
+        if !shares.has_free || self.has_most_files() {
             return false;
         }
         // Files in transfer without a stream will have one in a moment.
@@ -68,7 +76,6 @@ impl Engine {
                 || !state.multiplexes
                     && !(state.streams + state.idle).is_multiple_of(self.pipelined(state))
         };
-        let shares = self.shares(classes, lanes);
         let next =
             SizeClass::ALL.into_iter().rev().filter(|c| classes.contains(*c)).find_map(|c| {
                 let origins = self.waiting.origins(c).map(|id| (id, &self.origins[id.0 as usize]));

@@ -178,7 +178,7 @@ pub struct Engine {
     ends_check: Option<Timestamp>,
     /// When to look for streams that crawl or are too many.
     next_look: Option<Timestamp>,
-    /// When a host may have been silent for long.
+    /// When to look for hosts that answer nothing.
     silence_check: Option<Timestamp>,
     /// When streams were looked at last.
     came_since: Timestamp,

@@ -1,5 +1,7 @@
 //! How hosts and files share lanes: none of them holds the others up.
 
+use std::time::Duration;
+
 use pelton_algos::cluster::{Classes, SizeClass};
 use pelton_algos::time::Timestamp;
 
@@ -19,10 +21,15 @@ pub(super) struct Shares {
     held: f64,
     /// Silent hosts have taken so many connections that those come first which have answered.
     knows_silence: bool,
+    /// Some host may have one more.
+    pub(super) has_free: bool,
 }
 
 /// Silent hosts, each of which waits for its time-out, leave this part of all connections to others.
 const LEFT_BY_SILENCE: u32 = 2;
+
+/// Silence is looked for so often at least.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// So many further requests at a time find out whether a host that is silent answers none, or only those that it was asked.
 const PROBES_OF_SILENCE: u32 = 2;
@@ -37,16 +44,21 @@ impl Shares {
 impl Engine {
     /// How hosts share so many lanes for files of `classes`.
     pub(super) fn shares(&self, classes: Classes, count: u32) -> Shares {
-        let states = || self.origins.iter().zip(0..).map(|(state, id)| (OriginId(id), state));
-        let used = states().filter(|(_, state)| !state.is_silent());
-        let used = used.map(|(id, _)| self.lanes_of(id, classes)).filter(|lanes| *lanes > 0.0);
         let count = f64::from(count);
-        let part = (count / used.clone().count().max(1) as f64).max(1.0);
-        let held = used.map(|lanes| lanes.min(part)).sum();
-        let silent = self.origins.iter().filter(|state| state.is_silent());
-        let in_vain: u32 = silent.map(|state| state.streams).sum();
+        let in_use = self.origins.iter().filter(|o| !o.is_silent() && o.files_in_transfer() > 0);
+        let part = (count / in_use.count().max(1) as f64).max(1.0);
+        let (mut held, mut in_vain, mut probes) = (0.0, 0, 0);
+        for (state, id) in self.origins.iter().zip(0..) {
+            if state.is_silent() {
+                in_vain += state.streams;
+                probes += state.probes;
+            } else {
+                held += self.lanes_of(OriginId(id), classes).min(part);
+            }
+        }
         let knows_silence = in_vain >= self.config.limits.max_connections / LEFT_BY_SILENCE;
-        Shares { classes, count, part, held, knows_silence }
+        let has_free = held < count || probes > 0;
+        Shares { classes, count, part, held, knows_silence, has_free }
     }
 
     /// Whether `origin` may have one lane more.
@@ -62,27 +74,40 @@ impl Engine {
     /// Lanes that files of `classes` in transfer from one host occupy. Over HTTP/2 each bears several files.
     fn lanes_of(&self, origin: OriginId, classes: Classes) -> f64 {
         let state = &self.origins[origin.0 as usize];
-        let entries = self.passed_over.iter().map(|file| &self.files[file.index()]);
+        let classes = SizeClass::ALL.into_iter().filter(|class| classes.contains(*class));
+        if !state.multiplexes && self.passed_over.is_empty() {
+            return f64::from(classes.map(|class| state.files[class as usize]).sum::<u32>());
+        }
         let of_class = |class: SizeClass| {
-            let passed_over =
-                entries.clone().filter(|it| it.origin == origin && it.class == class).count();
-            let lanes = self.lanes.iter().find(|lanes| lanes.classes.contains(class));
-            let files = lanes.map_or(1, |lanes| lanes.files.clamp(1, STREAMS_PER_CONNECTION));
-            let of_each = if state.multiplexes { files } else { 1 };
-            f64::from(state.files[class as usize].saturating_sub(passed_over as u32))
-                / f64::from(of_each)
+            let files = state.files[class as usize];
+            let files = f64::from(files.saturating_sub(self.passed_over(origin, class)));
+            if state.multiplexes { files / f64::from(self.files_of_lane(class)) } else { files }
         };
-        SizeClass::ALL.into_iter().filter(|class| classes.contains(*class)).map(of_class).sum()
+        classes.map(of_class).sum()
     }
 
-    /// Finds hosts that answer nothing, sooner where others do meanwhile, and when the next one may have been silent for
-    /// long. The numbers of a user are exact.
+    fn files_of_lane(&self, class: SizeClass) -> u32 {
+        let lanes = self.lanes.iter().find(|lanes| lanes.classes.contains(class));
+        lanes.map_or(1, |lanes| lanes.files.clamp(1, STREAMS_PER_CONNECTION))
+    }
+
+    /// How many files of a host and `class` wait for an answer that others have passed.
+    fn passed_over(&self, origin: OriginId, class: SizeClass) -> u32 {
+        let entries = self.passed_over.iter().map(|file| &self.files[file.index()]);
+        entries.filter(|entry| entry.origin == origin && entry.class == class).count() as u32
+    }
+
+    /// Finds hosts that answer nothing, sooner where others do meanwhile, now and then. The numbers of a user are exact.
     pub(super) fn look_for_silent_hosts(&mut self, now: Timestamp) {
+        if self.silence_check.is_some_and(|at| now < at) {
+            return;
+        }
         self.silence_check = None;
         if self.waiting.is_empty() || !self.policy.allows_growth() {
             return;
         }
         let (times, answers) = (self.answers.times(), self.answers.count());
+        let mut next = now + LOOK;
         let waits = |state: &&mut OriginState| state.streams > 0 && state.served == 0;
         for state in self.origins.iter_mut().filter(waits) {
             let first = times.overdue(answers - state.answers_before);
@@ -93,9 +118,10 @@ impl Engine {
                 state.probes = PROBES_OF_SILENCE;
                 self.refill = true;
             } else {
-                self.silence_check = Some(self.silence_check.map_or(at, |check| check.min(at)));
+                next = next.min(at);
             }
         }
+        self.silence_check = Some(next);
     }
 
     /// Finds files whose answer has been waited for while their host has answered others that were asked for later.
