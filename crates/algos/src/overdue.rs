@@ -64,6 +64,31 @@ impl AnswerTimes {
     }
 }
 
+/// What came of asking again over connections that had brought an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moves {
+    moved: u32,
+    helped: u32,
+}
+
+impl Moves {
+    /// A request was made once more over such a connection.
+    pub const fn on_moved(&mut self) {
+        self.moved = self.moved.saturating_add(1);
+    }
+
+    /// One that was moved is answered.
+    pub const fn on_helped(&mut self) {
+        self.helped = self.helped.saturating_add(1);
+    }
+
+    /// Whether it seems to be for their connections that requests wait. What no connection answers takes one that would
+    /// serve others.
+    pub const fn are_worthwhile(self) -> bool {
+        self.moved <= self.helped.saturating_mul(2)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +129,18 @@ mod tests {
     fn a_long_answer_is_forgotten() {
         let times = having_seen([8_000].into_iter().chain([20; 200]));
         assert_eq!(times.overdue(3), ms(250));
+    }
+
+    #[test]
+    fn what_no_connection_answers_is_not_for_want_of_one() {
+        let mut moves = Moves::default();
+        assert!(moves.are_worthwhile(), "nobody has tried");
+        moves.on_moved();
+        assert!(!moves.are_worthwhile(), "it is not answered there, either");
+        moves.on_helped();
+        moves.on_moved();
+        assert!(moves.are_worthwhile());
+        moves.on_moved();
+        assert!(!moves.are_worthwhile(), "two of three were not helped");
     }
 }

@@ -36,8 +36,9 @@ impl Engine {
         let rtt = self.link.estimate().rtt;
         self.note_response(now, Answer { took: head.response_time, rtt, busy });
         let answers = self.answers.count();
-        for origin in [asked.origin, answered_by] {
-            self.origin(origin).note_sign(now, answers);
+        self.origin(answered_by).note_sign(now, answers);
+        if answered_by != asked.origin {
+            self.origin(asked.origin).note_sign(now, answers);
         }
         let entry = &mut self.files[file.index()];
         if let Some(failure) = size_conflict(entry.spec().size, head.total, entry.url()) {

@@ -141,9 +141,7 @@ impl Engine {
             self.refill |= self.passed_over.insert(file);
         }
     }
-}
 
-impl Engine {
     /// How many requests its host has answered since it was asked for `stream`.
     pub(super) fn passed(&self, stream: &Stream) -> u32 {
         let state = &self.origins[stream.origin.0 as usize];

@@ -8,7 +8,7 @@ use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pelton_algos::overdue::AnswerTimes;
+use pelton_algos::overdue::{AnswerTimes, Moves};
 use tokio::time::{Instant, timeout_at};
 
 use super::super::telemetry::{ConnectionEvent, ConnectionId, Protocol};
@@ -23,9 +23,7 @@ pub(in crate::connection) struct Answered {
     further: Cell<u32>,
     /// Most connections that were open at a time and had brought one.
     connections: Cell<u32>,
-    /// Requests that were made once more over a connection that had brought one, and those of them that it answered.
-    moved: Cell<u32>,
-    helped: Cell<u32>,
+    moves: Cell<Moves>,
 }
 
 impl Answered {
@@ -45,19 +43,17 @@ impl Answered {
         self.further.set(further.saturating_add(u32::from(!is_first)));
     }
 
-    /// Whether it seems to be for their connections that requests wait. What no connection answers takes one that would
-    /// serve others.
-    const fn is_for_connections(&self) -> bool {
-        self.moved.get() <= self.helped.get() * 2
-    }
-
     fn note_moved(&self) {
-        self.moved.set(self.moved.get() + 1);
+        let mut moves = self.moves.get();
+        moves.on_moved();
+        self.moves.set(moves);
     }
 
     /// A request that was moved is answered.
     pub(in crate::connection) fn note_helped(&self) {
-        self.helped.set(self.helped.get() + 1);
+        let mut moves = self.moves.get();
+        moves.on_helped();
+        self.moves.set(moves);
     }
 }
 
@@ -127,14 +123,16 @@ impl OriginSet {
                 return pending().await;
             }
             if waited >= overdue
-                && self.answered.is_for_connections()
+                && self.answered.moves.get().are_worthwhile()
                 && let Some(better) = self.take_better(lease.id())
             {
                 self.shun(lease.id());
                 self.answered.note_moved();
                 return better;
             }
-            if !has_told && self.answered.is_for_connections() && times.is_unserved(waited, passed)
+            if !has_told
+                && self.answered.moves.get().are_worthwhile()
+                && times.is_unserved(waited, passed)
             {
                 has_told = true;
                 self.tell_unserved(self.answered.connections.get());
@@ -179,23 +177,5 @@ impl OriginSet {
         if has_better {
             self.shun(id);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_no_connection_answers_is_not_for_want_of_one() {
-        let answered = Answered::default();
-        assert!(answered.is_for_connections(), "nobody has tried");
-        answered.note_moved();
-        assert!(!answered.is_for_connections(), "it is not answered there, either");
-        answered.note_helped();
-        answered.note_moved();
-        assert!(answered.is_for_connections());
-        answered.note_moved();
-        assert!(!answered.is_for_connections(), "two of three were not helped");
     }
 }
