@@ -61,6 +61,14 @@ pub fn with_room(link: &LinkEstimate) -> u32 {
 /// A new connection's first flight (RFC 6928 section 2).
 pub(crate) const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
 
+/// How long so many `bytes` take over so many `connections` whose windows are those of new ones: at least one of them each
+/// `rtt`.
+pub fn time_of_first_windows(bytes: Bytes, connections: u32, rtt: Duration) -> Duration {
+    let at_once = FIRST_FLIGHT.0.saturating_mul(u64::from(connections.max(1)));
+    let round_trips = u32::try_from(bytes.0.div_ceil(at_once)).unwrap_or(u32::MAX);
+    rtt.saturating_mul(round_trips)
+}
+
 /// How many times what the path holds is asked for where each request is answered in one flight: the lanes are not in
 /// step. What is more overfills the short queues that there are (docs/tried.md).
 const SHORT_FILES_IN_FLIGHT: f64 = 1.25;
@@ -366,6 +374,16 @@ mod tests {
         let overfill = |files: u64| overfill_flights(Bytes(files * 10_000), 4, 2);
         assert!(!overfill(11) && overfill(12));
         assert!(bears_another(1, 3, Bytes(20_000), false, overfill(12)));
+    }
+
+    #[test]
+    fn new_windows_bring_a_flight_each_round_trip() {
+        let rtt = Duration::from_millis(20);
+        let took = |bytes, connections| time_of_first_windows(Bytes(bytes), connections, rtt);
+        assert_eq!(took(0, 4), Duration::ZERO);
+        assert_eq!((took(14_480, 1), took(14_481, 1)), (rtt, rtt * 2));
+        assert_eq!((took(144_800, 4), took(1, 0)), (rtt * 3, rtt));
+        assert_eq!(took(u64::MAX, 1), rtt.saturating_mul(u32::MAX));
     }
 
     #[test]

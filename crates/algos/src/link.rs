@@ -65,6 +65,9 @@ const DELAYED_ACK: Duration = Duration::from_millis(50);
 /// The pace of the first answers is that of the path within this factor: a few packets tell it.
 const BESIDE_PACE: f64 = 2.0;
 
+/// What waited behind a lost segment makes a sample hardly so many times as much as the path brings.
+const FAR_BEYOND_PACE: f64 = 8.0;
+
 fn are_apart(a: f64, b: f64, factor: f64) -> bool {
     a > b * factor || b > a * factor
 }
@@ -334,8 +337,12 @@ impl LinkEstimator {
     pub fn paced_bandwidth(&self) -> Option<BitRate> {
         let (pace, sampled) = (self.first.rate()?, self.bandwidth.max());
         let is_held_back = self.was_full && sampled.bps() * BESIDE_PACE < pace.bps();
+        if self.waits_for_servers() {
+            return None;
+        }
         let best = self.best_seen()?;
-        let is_outpaced = best.bps() > pace.bps() * BESIDE_PACE;
+        let is_outpaced =
+            best.bps() > pace.bps() * BESIDE_PACE || sampled.bps() > pace.bps() * FAR_BEYOND_PACE;
         (!is_held_back && !is_outpaced).then_some(best)
     }
 
@@ -397,7 +404,7 @@ impl LinkEstimator {
             }
         });
         self.stream_window = Some(window);
-        self.was_full |= !self.is_filling();
+        self.was_full |= !self.is_filling() && !self.waits_for_servers();
     }
 
     /// Whether the rate was still growing when last seen.

@@ -18,13 +18,23 @@ const SILENCE_OF_RTT: u32 = 2;
 /// So many bytes of a flight that has ended tell its pace, too.
 const TELLING_FLIGHT: Bytes = Bytes::kib(4);
 
-/// Where no flight tells anything after so many silences, it is not the link that is waited for.
+/// Where no flight tells anything after so many silences, it is not the link that is waited for. Less than a packet in all
+/// are no answers, but what HTTP/2 says before them.
 const MOST_SILENCES: u32 = 4;
+const LEAST_OF_ANSWERS: Bytes = Bytes(1448);
 
 /// Short silences after each of which hardly more than a packet comes are those of a slow and short path: packets take
 /// longer there than half a round trip.
 const PACKET: Duration = Duration::from_millis(10);
 const FEW_PACKETS: Bytes = Bytes(2 * 1448);
+
+/// Handshakes that came so many times as fast as answers tell that the path is not what answers wait for. Packets of
+/// the slowest paths are hardly so far apart.
+const FASTER: f64 = 2.0;
+const FAR_APART: Duration = Duration::from_millis(40);
+
+/// The least packet there is: a path has carried one of them there and back in its round-trip time.
+const LEAST_PACKET: Bytes = Bytes(60);
 
 /// What comes after that tells the pace better from so many bytes in a row on, twice as many, and so on, where it is more by
 /// this factor: servers may have been slow to begin, or requests to reach them.
@@ -55,6 +65,8 @@ pub struct FirstPace {
     flight: Option<Flight>,
     /// All flights and the silences between them, from the first one on.
     all: Option<Flight>,
+    /// What came that answers no request.
+    others: Others,
     silences: u32,
     silent_for: Duration,
     known: Option<Pace>,
@@ -116,11 +128,15 @@ impl FirstPace {
             self.silent_for += now.saturating_since(flight.last);
             let ended = std::mem::replace(flight, begun);
             let is_told = ended.counted() >= TELLING_FLIGHT;
-            let gives_up = self.silences >= MOST_SILENCES;
+            let gives_up = self.silences >= MOST_SILENCES && all.bytes >= LEAST_OF_ANSWERS;
             self.is_settled = self.known.is_some() || is_told || gives_up;
+            let rate = all.rate();
             let is_of_packets = self.silent_for < PACKET * self.silences
-                && all.bytes.0 < u64::from(self.silences) * FEW_PACKETS.0;
-            let silent = Pace { rate: all.rate(), of_servers: !is_of_packets };
+                && all.bytes.0 < u64::from(self.silences) * FEW_PACKETS.0
+                && rate.bps() > (LEAST_PACKET / rtt).bps();
+            let together = (all.counted() + self.others.beside) / all.took();
+            let of_servers = !is_of_packets && !self.others.came_like(together);
+            let silent = Pace { rate, of_servers };
             let by_silence = (gives_up && self.known.is_none()).then_some(silent);
             return self.learn(is_told.then(|| Pace::of_path(ended.rate())).or(by_silence));
         }
@@ -187,12 +203,40 @@ impl FirstPace {
     /// `bytes` arrived that answer no request, as those of handshakes do. They tell nothing by themselves, for
     /// servers compute meanwhile, but share the path with what comes at the same time.
     fn on_other_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) {
+        self.others.add(now, bytes, rtt, self.all.is_some());
         if let (Some(flight), Some(all)) = (&mut self.flight, &mut self.all)
             && !flight.has_ended(now, rtt)
         {
             flight.add(now, bytes);
             all.add(now, bytes);
         }
+    }
+}
+
+/// Handshakes, without the pauses between them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Others {
+    last: Option<Timestamp>,
+    bytes: Bytes,
+    took: Duration,
+    /// Those that came since the first answer.
+    beside: Bytes,
+}
+
+impl Others {
+    fn add(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration, is_beside: bool) {
+        self.beside += if is_beside { bytes } else { Bytes::ZERO };
+        let pause = self.last.replace(now).map(|last| now.saturating_since(last));
+        let most = (rtt / SILENCE_OF_RTT).max(FAR_APART);
+        if let Some(between) = pause.filter(|pause| *pause <= most) {
+            self.bytes += bytes;
+            self.took += between;
+        }
+    }
+
+    /// Whether they tell that the path hardly brings more than `rate`.
+    fn came_like(&self, rate: BitRate) -> bool {
+        self.bytes >= TELLING_FLIGHT && (self.bytes / self.took).bps() < rate.bps() * FASTER
     }
 }
 
@@ -298,6 +342,35 @@ mod tests {
         let slow = told(4_300, 1_448);
         assert!(!slow.of_servers && (slow.rate.mbps() - 2.7).abs() < 0.1, "{slow:?}");
         assert!(told(4_300, 5_000).of_servers && told(15_000, 1_448).of_servers);
+    }
+
+    #[test]
+    fn what_came_before_and_beside_answers_tells_whether_the_path_is_what_they_wait_for() {
+        // Answers of 2 kB each 8 ms are packets of a slow path, if it is not as short as only a faster one can be.
+        let answers = |pace: &mut FirstPace, rtt| {
+            (0..9u64).find_map(|n| pace.on_wire(at(60_000 + 8_000 * n), Bytes(2_000), rtt, true))
+        };
+        let told = |micros| answers(&mut FirstPace::default(), Duration::from_micros(micros));
+        assert!(!told(4_000).unwrap().of_servers);
+        assert!(told(50).unwrap().of_servers);
+        // Handshakes came as fast, or much faster.
+        let after_handshakes = |micros: u64| {
+            let (mut pace, rtt) = (FirstPace::default(), Duration::from_micros(50));
+            for n in 0..8 {
+                pace.on_wire(at(micros * n), Bytes(3_000), rtt, false);
+            }
+            answers(&mut pace, rtt).unwrap().of_servers
+        };
+        assert!(!after_handshakes(8_000) && after_handshakes(1_000));
+    }
+
+    #[test]
+    fn what_a_protocol_says_before_its_answers_is_no_pace() {
+        let mut pace = FirstPace::default();
+        let rtt = Duration::from_micros(50);
+        assert_eq!((0..16).find_map(|n| pace.on_bytes(at(500 * n), Bytes(60), rtt)), None);
+        let told = (0..9).find_map(|n| pace.on_bytes(at(50_000 + 20_000 * n), Bytes(2_000), rtt));
+        assert!(told.unwrap().of_servers);
     }
 
     #[test]

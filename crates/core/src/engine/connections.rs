@@ -205,7 +205,12 @@ impl Engine {
         // Servers that think for long leave a path empty that seems to be slow.
         let times = self.spread.times();
         let separate = separate.saturating_mul(times).saturating_add(self.spread.probes().into());
-        let requests = sharing.requests.saturating_mul(times);
+        // As many as over connections of their own.
+        let requests = match known {
+            Some(_) if self.waits_for_servers() => self.limits().max_connections,
+            _ => sharing.requests,
+        };
+        let requests = requests.saturating_mul(times);
         let pipelined = match seen.map(on) {
             Some(link) if !self.pays_for_heads(&link, files, Bytes(bytes), separate, pipelined) => {
                 1

@@ -124,10 +124,11 @@ impl Engine {
             1 => limits.max_connections,
             _ => limits.max_connections.saturating_mul(pipelined).min(self.room.pipelined),
         };
-        // Further ones that share as many connections bring no window: each only waits for others.
+        // Further ones that share as many connections bring no window: each only waits for others, if not for its server.
         let share = !self.origins.is_empty() && self.origins.iter().all(|it| it.multiplexes);
         let are_long = self.room.requests == u32::MAX;
-        let windows = if share && are_long { self.room.shared } else { u32::MAX };
+        let wait_for_windows = share && are_long && !self.are_answers_thought_about();
+        let windows = if wait_for_windows { self.room.shared } else { u32::MAX };
         lanes.min(limits.max_files).min(windows)
     }
 

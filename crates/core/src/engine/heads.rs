@@ -1,6 +1,9 @@
 //! What heads of answers tell: of the origin that answered, and of the file.
 
+use std::time::Duration;
+
 use pelton_algos::answers::Answer;
+use pelton_algos::connections;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
@@ -31,8 +34,7 @@ impl Engine {
         self.origin(answered_by).served += u32::from(!asked.has_head);
         self.note_answer(now, answered_by, &asked, head.protocol);
         let came = self.brought().saturating_sub(asked.brought_before);
-        // Answers that share a connection wait for its window, too.
-        let busy = self.link.busy_with(came).filter(|_| !self.shares_connections());
+        let busy = self.busy_with(came);
         let rtt = self.link.estimate().rtt;
         self.note_response(now, Answer { took: head.response_time, rtt, busy });
         let answers = self.answers.count();
@@ -56,6 +58,18 @@ impl Engine {
         } else if !std::mem::replace(&mut entry.gave_range, true) {
             self.cut_plain_get(file);
         }
+    }
+
+    /// How long the path needs for so many `bytes`. Answers that share connections wait for their windows, too.
+    fn busy_with(&self, bytes: Bytes) -> Option<Duration> {
+        let busy = self.link.busy_with(bytes)?;
+        if !self.shares_connections() {
+            return Some(busy);
+        }
+        let connections = u32::try_from(self.opened()).unwrap_or(u32::MAX);
+        let windows =
+            connections::time_of_first_windows(bytes, connections, self.link.estimate().rtt);
+        Some(busy.max(windows))
     }
 
     /// What was `asked` for is the whole file, or its first part where the server gives ranges.

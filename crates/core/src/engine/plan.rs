@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// Connections that are, or were, open at once to each origin.
-    fn opened(&self) -> u64 {
+    pub(super) fn opened(&self) -> u64 {
         self.origins.iter().map(|origin| u64::from(origin.opened)).sum()
     }
 
@@ -126,7 +126,7 @@ impl Engine {
         // Later answers have no handshakes before them.
         let is_first = u64::from(self.answers.count()) <= self.opened();
         let queued = match self.link.seen_bandwidth() {
-            _ if !is_first => Duration::ZERO,
+            _ if !is_first || self.link.waits_for_servers() => Duration::ZERO,
             Some(bandwidth) => first_words / bandwidth,
             None if first_words > Bytes::ZERO => return false,
             None => Duration::ZERO,

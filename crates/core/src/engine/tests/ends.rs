@@ -290,3 +290,25 @@ fn servers_that_think_get_as_many_requests_as_their_answers_take_long() {
         }
     }
 }
+
+#[test]
+fn servers_that_think_for_different_times_are_asked_for_other_files_meanwhile() {
+    let (rtt, thinks) = (Duration::from_micros(50), Duration::from_millis(100));
+    for (protocol, bytes, most) in [
+        (Protocol::Http11, 2_000, 1.4),
+        (Protocol::Http2, 2_000, 1.4),
+        (Protocol::Http2, 300_000, 1.4),
+    ] {
+        for policy in adaptive() {
+            let name = policy.name().to_owned();
+            let host = Host { rtt, protocol, thinks, thinks_unevenly: true, ..Host::default() };
+            let mut world = World::new(policy).host("one", host.files(300, |_| bytes));
+            world.mbps = 1_000.0;
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            let seconds = world.seconds();
+            assert!(seconds < most, "{name}, {protocol:?}, {bytes} bytes: {seconds} s");
+        }
+    }
+}

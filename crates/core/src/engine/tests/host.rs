@@ -45,6 +45,8 @@ pub(super) struct Host {
     pub(super) in_turn: bool,
     /// Thinks about each answer for so long.
     pub(super) thinks: Duration,
+    /// For a tenth of it about some, and for three times as long about others.
+    pub(super) thinks_unevenly: bool,
     /// Pauses in each body after so many bytes, for so long at least and at most.
     pub(super) pauses: Option<(u64, (Duration, Duration))>,
     /// Ends each body so long after its last byte.
@@ -109,6 +111,13 @@ pub(super) struct Host {
 }
 
 impl Host {
+    /// How long it thinks about what it answers to this stream.
+    pub(super) fn thinks_about(&self, stream: StreamId) -> Duration {
+        let parts = [1.0, 0.1, 3.0, 0.5, 0.3];
+        let part = parts[stream.0 as usize % parts.len()];
+        if self.thinks_unevenly { self.thinks.mul_f64(part) } else { self.thinks }
+    }
+
     /// How long redirects take that lead to what it is asked for.
     pub(super) fn led_for(&self) -> Duration {
         (self.rtt + self.thinks) * u32::from(self.redirects_to.is_some())
@@ -127,6 +136,7 @@ impl Default for Host {
             silent: false,
             in_turn: false,
             thinks: Duration::ZERO,
+            thinks_unevenly: false,
             pauses: None,
             ends_late: Duration::ZERO,
             ranges: true,

@@ -488,8 +488,9 @@ impl World {
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
         *self.streams.entry(fetch.file).or_default() += 1;
-        let led_for = self.hosts[&host].led_for();
-        self.later(led_for + rtt + self.hosts[&host].thinks, Coming::Answer(fetch.stream));
+        let host_of_it = &self.hosts[&host];
+        let waits = host_of_it.led_for() + rtt + host_of_it.thinks_about(fetch.stream);
+        self.later(waits, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
         if self.live.len() > self.descriptors {
             let failed = Outcome::Failed(Failure::new(ErrorKind::Descriptors, "too many open"));
@@ -678,7 +679,7 @@ impl World {
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,
-            response_time: host.rtt + host.thinks,
+            response_time: host.rtt + host.thinks_about(live.fetch.stream),
             led_for: host.led_for(),
         });
         Verdict::Body { head, remote, breaks_after }
