@@ -57,10 +57,10 @@ impl AnswerTimes {
         self.overdue(0)
     }
 
-    /// Whether a connection over which nothing came although its answer was waited for so long, and so many
-    /// have `passed` it, is one more than the server serves.
-    pub fn is_unserved(&self, waited: Duration, passed: u32) -> bool {
-        passed >= PASSED_OVER && waited >= self.long_overdue()
+    /// Whether a connection over which nothing came for so long while others, so many by now, have `passed` it is one more
+    /// than the server serves.
+    pub fn is_unserved(&self, passed_for: Duration, passed: u32, moves: Moves) -> bool {
+        moves.are_worthwhile() && passed >= PASSED_OVER && passed_for >= self.long_overdue()
     }
 }
 
@@ -80,6 +80,11 @@ impl Moves {
     /// One that was moved is answered.
     pub const fn on_helped(&mut self) {
         self.helped = self.helped.saturating_add(1);
+    }
+
+    /// One that was moved is not waited for any more, sooner than tells anything.
+    pub const fn on_given_up(&mut self) {
+        self.moved = self.moved.saturating_sub(1);
     }
 
     /// Whether it seems to be for their connections that requests wait. What no connection answers takes one that would
@@ -110,9 +115,14 @@ mod tests {
         assert_eq!(fast.overdue(3), ms(250), "others are answered");
         let slow = having_seen([500]);
         assert_eq!([slow.overdue(0), slow.overdue(9)], [ms(4_000); 2]);
-        assert!(fast.is_unserved(ms(1_000), 3));
-        assert!(!fast.is_unserved(ms(900), 3), "what is new may be slow");
-        assert!(!fast.is_unserved(ms(9_000), 2), "nothing is answered any more");
+        assert!(fast.is_unserved(ms(1_000), 3, Moves::default()));
+        assert!(!fast.is_unserved(ms(900), 3, Moves::default()), "what is new may be slow");
+        assert!(!fast.is_unserved(ms(9_000), 2, Moves::default()), "nothing is answered any more");
+        let mut moves = Moves::default();
+        moves.on_moved();
+        assert!(!fast.is_unserved(ms(9_000), 3, moves), "nor is it elsewhere");
+        moves.on_helped();
+        assert!(fast.is_unserved(ms(1_000), 3, moves));
     }
 
     #[test]
@@ -120,7 +130,7 @@ mod tests {
         // So many requests were made at once: those that are waited for are the longest.
         let mut times = AnswerTimes::default();
         for millis in (100..2_000).step_by(20) {
-            assert!(!times.is_unserved(ms(millis), 9), "after {millis} ms");
+            assert!(!times.is_unserved(ms(millis), 9, Moves::default()), "after {millis} ms");
             times.add(ms(millis));
         }
     }
@@ -137,6 +147,9 @@ mod tests {
         assert!(moves.are_worthwhile(), "nobody has tried");
         moves.on_moved();
         assert!(!moves.are_worthwhile(), "it is not answered there, either");
+        moves.on_given_up();
+        assert!(moves.are_worthwhile(), "nobody knows");
+        moves.on_moved();
         moves.on_helped();
         moves.on_moved();
         assert!(moves.are_worthwhile());

@@ -18,6 +18,7 @@ use super::open::Body;
 use super::origin::{Scheme, shown};
 use super::pace::Share;
 use super::pool::batch::Batch;
+use super::pool::elsewhere::Moved;
 use super::pool::order::Facts;
 use super::pool::{Lease, OriginSet, Proof};
 use super::response::GetResponse;
@@ -64,7 +65,7 @@ pub(super) async fn exchange(
 ) -> Result<GetResponse> {
     let mut is_repeated = false;
     let mut elsewhere = None;
-    let mut has_moved = false;
+    let mut moved = None;
     let mut may_follow = asked.is_provable();
     loop {
         let lease = match elsewhere.take() {
@@ -81,7 +82,8 @@ pub(super) async fn exchange(
             better = set.better_elsewhere(&lease) => {
                 tracing::debug!(url = %shown(&asked.url), "asking over another connection");
                 elsewhere = Some(better);
-                (has_moved, may_follow) = (true, false);
+                moved = Some(Moved::to_another(set));
+                may_follow = false;
                 continue;
             }
         };
@@ -91,8 +93,8 @@ pub(super) async fn exchange(
                 let asks_to_wait = head.headers().contains_key(RETRY_AFTER);
                 let is_served = !ErrorKind::of_status(head.status(), asks_to_wait).is_overload();
                 set.note_answer(&lease, took, is_served);
-                if std::mem::take(&mut has_moved) {
-                    set.answered.note_helped();
+                if let Some(moved) = moved.take() {
+                    moved.end_answered();
                 }
                 // Over one that is shared faults of single files follow each other.
                 let is_refused = match head.status().as_u16() {

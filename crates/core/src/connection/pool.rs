@@ -2,7 +2,7 @@
 
 pub(super) mod batch;
 mod connection;
-mod elsewhere;
+pub(super) mod elsewhere;
 pub(super) mod order;
 mod state;
 

@@ -154,10 +154,15 @@ impl Engine {
     }
 
     fn hasten(&mut self, now: Timestamp, id: StreamId, stream: &Stream) {
+        let (silence, is_passed) = (stream.recent.silent_for(now), self.passed(stream) > 0);
         let entry = &mut self.files[stream.file.index()];
+        if stream.whole && !stream.has_head {
+            entry.unanswered_for += silence;
+            entry.was_passed |= is_passed;
+        }
         entry.hastened += 1;
         entry.begun_anew += u32::from(stream.has_head && !entry.takes_ranges);
-        entry.silences.push(stream.recent.silent_for(now));
+        entry.silences.push(silence);
         self.asked_anew.on_asked(stream.stands_in.is_some());
         let origin = self.origin(stream.origin);
         // Its own connection is closed.

@@ -70,7 +70,11 @@ impl Engine {
             }
         }
         if failure.kind == ErrorKind::Timeout && !stream.has_head {
-            self.files[file.index()].unanswered += 1;
+            let is_passed = self.passed(&stream) > 0;
+            let entry = &mut self.files[file.index()];
+            entry.unanswered += 1;
+            entry.unanswered_for = Duration::ZERO;
+            entry.was_passed |= is_passed;
         }
         match failure.kind {
             ErrorKind::Descriptors => self.on_too_many_open(now, began, file, failure),

@@ -106,6 +106,10 @@ pub(super) struct Transfer {
     pub(super) doubts: u32,
     /// How many requests for it were waited for in vain.
     pub(super) unanswered: u32,
+    /// For how long those of the next one were that others took the place of.
+    pub(super) unanswered_for: Duration,
+    /// Its host has answered others meanwhile that were asked for later.
+    pub(super) was_passed: bool,
     /// Times that the server's file turned out to be another one.
     pub(super) restarts: u32,
     /// Times that its bytes were other ones than those that were promised.
@@ -183,6 +187,8 @@ impl Transfer {
             setbacks: 0,
             doubts: 0,
             unanswered: 0,
+            unanswered_for: Duration::ZERO,
+            was_passed: false,
             restarts: 0,
             damaged: 0,
             hastened: 0,

@@ -43,6 +43,7 @@ impl Engine {
             self.origin(asked.origin).note_sign(now, answers);
         }
         let entry = &mut self.files[file.index()];
+        (entry.unanswered_for, entry.was_passed) = (Duration::ZERO, false);
         if let Some(failure) = size_conflict(entry.spec().size, head.total, entry.url()) {
             self.fail(file, failure);
             return;

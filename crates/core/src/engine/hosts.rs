@@ -43,7 +43,8 @@ impl Engine {
         failure: &Failure,
     ) -> bool {
         let (origin, kind) = (stream.origin, failure.kind);
-        if kind == ErrorKind::Timeout && !stream.has_head && self.passed(stream) > 0 {
+        let was_passed = self.files[stream.file.index()].was_passed;
+        if kind == ErrorKind::Timeout && !stream.has_head && was_passed {
             return false;
         }
         let is_turned_away = stream.is_turned_away(kind);

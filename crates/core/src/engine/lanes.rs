@@ -33,6 +33,9 @@ impl Engine {
         if self.active.insert(file) {
             let entry = &self.files[file.index()];
             let (origin, class) = (entry.origin, entry.class);
+            if entry.was_passed {
+                self.passed_over.insert(file);
+            }
             self.origin(origin).files[class as usize] += 1;
             self.note_streams(file);
         }
@@ -40,6 +43,7 @@ impl Engine {
 
     pub(super) fn leave_lane(&mut self, file: FileId) {
         if self.active.remove(&file) {
+            self.passed_over.remove(&file);
             let entry = &self.files[file.index()];
             let (origin, class) = (entry.origin, entry.class);
             self.origin(origin).files[class as usize] -= 1;

@@ -166,7 +166,7 @@ pub struct Engine {
     active: BTreeSet<FileId>,
     /// Those of them that have no stream.
     idle: BTreeSet<FileId>,
-    /// Those of them that wait for an answer while their host answers others: they take no lane.
+    /// Those of them whose host has answered others instead: they take no lane.
     passed_over: BTreeSet<FileId>,
     /// When a file that failed may have new streams. Those without any have left their lanes.
     delayed: BTreeSet<(Timestamp, FileId)>,
@@ -347,7 +347,7 @@ impl Engine {
         self.wake_delayed(now);
         self.decide_if_due(now);
         self.announce(now);
-        self.look_for_silent_hosts(now);
+        self.look_for_silence(now);
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }
@@ -472,7 +472,6 @@ impl Engine {
         let origin = self.origin(removed.origin);
         origin.streams = origin.streams.saturating_sub(1);
         origin.served = origin.served.saturating_sub(removed.has_head.into());
-        self.passed_over.remove(&removed.file);
         self.note_streams(removed.file);
         Some(removed)
     }

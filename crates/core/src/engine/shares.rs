@@ -97,19 +97,31 @@ impl Engine {
         entries.filter(|entry| entry.origin == origin && entry.class == class).count() as u32
     }
 
-    /// Finds hosts that answer nothing, sooner where others do meanwhile, now and then. The numbers of a user are exact.
-    pub(super) fn look_for_silent_hosts(&mut self, now: Timestamp) {
+    /// Finds hosts and files that are not answered, now and then. The numbers of a user are exact.
+    pub(super) fn look_for_silence(&mut self, now: Timestamp) {
         if self.silence_check.is_some_and(|at| now < at) {
             return;
         }
         self.silence_check = None;
-        if self.waiting.is_empty() || !self.policy.allows_growth() {
-            return;
+        if !self.waiting.is_empty() && self.policy.allows_growth() {
+            self.look_for_silent_hosts(now);
+            self.look_for_passed_over(now);
         }
+    }
+
+    /// Finds hosts that answer nothing, sooner where others do meanwhile.
+    fn look_for_silent_hosts(&mut self, now: Timestamp) {
         let (times, answers) = (self.answers.times(), self.answers.count());
         let mut next = now + LOOK;
-        let waits = |state: &&mut OriginState| state.streams > 0 && state.served == 0;
-        for state in self.origins.iter_mut().filter(waits) {
+        let (passed_over, files) = (&self.passed_over, &self.files);
+        for (state, id) in self.origins.iter_mut().zip(0..) {
+            let is_of_it = |file: &&FileId| files[file.index()].origin == OriginId(id);
+            let known = || passed_over.iter().filter(is_of_it).count();
+            let answers_none = state.streams > 0 && state.served == 0;
+            // Whose answers are known not to come tells nothing of their host.
+            if !answers_none || state.streams as usize <= known() {
+                continue;
+            }
             let first = times.overdue(answers - state.answers_before);
             let further = times.long_overdue() * state.silences;
             let at = state.sign_at.max(state.came_at) + first + further;
@@ -125,10 +137,7 @@ impl Engine {
     }
 
     /// Finds files whose answer has been waited for while their host has answered others that were asked for later.
-    pub(super) fn look_for_passed_over(&mut self, now: Timestamp) {
-        if self.waiting.is_empty() || !self.policy.allows_growth() {
-            return;
-        }
+    fn look_for_passed_over(&mut self, now: Timestamp) {
         let times = self.answers.times();
         let is_passed_over = |stream: &&Stream| {
             let passed = self.passed(stream);
@@ -138,6 +147,7 @@ impl Engine {
         let found: Vec<FileId> =
             self.streams.values().filter(is_passed_over).map(|stream| stream.file).collect();
         for file in found {
+            self.files[file.index()].was_passed = true;
             self.refill |= self.passed_over.insert(file);
         }
     }

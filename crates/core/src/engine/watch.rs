@@ -241,7 +241,8 @@ impl Engine {
             0 => "nothing arrived".to_owned(),
             bytes => format!("only {bytes} bytes arrived"),
         };
-        let waited = now.saturating_since(stream.recent.quiet_since).as_secs_f64();
+        let waited = now.saturating_since(stream.recent.quiet_since) + self.waited_before(stream);
+        let waited = waited.as_secs_f64();
         let waited = (waited * 10.0).round() / 10.0;
         let state = &self.origins[stream.origin.0 as usize];
         let may_lack_tls =
@@ -252,10 +253,20 @@ impl Engine {
         format!("{url}: {what} for {waited} s{through}{hint}")
     }
 
+    /// For how long the requests in whose place `stream` is waited for were not answered.
+    fn waited_before(&self, stream: &Stream) -> Duration {
+        let before = self.files[stream.file.index()].unanswered_for;
+        if stream.whole && !stream.has_head { before } else { Duration::ZERO }
+    }
+
     /// When `stream` has stalled, if it brings nothing until then. Where requests share connections, it may have to
     /// wait for its turn as long as others bring something.
     fn stalls_at(&self, stream: &Stream) -> Timestamp {
-        let (limit, quiet_since) = (self.config.stall_timeout, stream.recent.quiet_since);
+        let quiet_since = stream.recent.quiet_since;
+        let limit = self.config.stall_timeout;
+        // Who takes another's place in the line goes on waiting, but has time to be answered.
+        let before = self.waited_before(stream).min(limit / 2);
+        let limit = limit.saturating_sub(before);
         let state = &self.origins[stream.origin.0 as usize];
         let shares = state.multiplexes || state.pipelines == Some(true);
         let others_came = if shares { state.came_at } else { quiet_since };
@@ -271,7 +282,6 @@ impl Engine {
         let rtt = self.link.round_trip();
         let interval = look_interval(rtt);
         self.next_look = Some(now + interval);
-        self.look_for_passed_over(now);
         let (came, time) = self.take_came(now);
         let mut by_origin: Vec<Vec<Watched>> = vec![Vec::new(); self.origins.len()];
         for (id, stream) in &mut self.streams {

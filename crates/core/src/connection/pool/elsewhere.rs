@@ -43,17 +43,40 @@ impl Answered {
         self.further.set(further.saturating_add(u32::from(!is_first)));
     }
 
-    fn note_moved(&self) {
+    fn note_move(&self, what: impl FnOnce(&mut Moves)) {
         let mut moves = self.moves.get();
-        moves.on_moved();
+        what(&mut moves);
         self.moves.set(moves);
     }
+}
 
-    /// A request that was moved is answered.
-    pub(in crate::connection) fn note_helped(&self) {
-        let mut moves = self.moves.get();
-        moves.on_helped();
-        self.moves.set(moves);
+/// A request that was moved to another connection and is waited for there.
+pub(in crate::connection) struct Moved {
+    set: Rc<OriginSet>,
+    at: Instant,
+    is_answered: bool,
+}
+
+impl Moved {
+    pub(in crate::connection) fn to_another(set: &Rc<OriginSet>) -> Self {
+        set.answered.note_move(Moves::on_moved);
+        Self { set: Rc::clone(set), at: Instant::now(), is_answered: false }
+    }
+
+    pub(in crate::connection) fn end_answered(mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Moved {
+    fn drop(&mut self) {
+        let answered = &self.set.answered;
+        let is_overdue = |times: AnswerTimes| self.at.elapsed() >= times.long_overdue();
+        if self.is_answered {
+            answered.note_move(Moves::on_helped);
+        } else if !answered.times.get().is_some_and(is_overdue) {
+            answered.note_move(Moves::on_given_up);
+        }
     }
 }
 
@@ -108,7 +131,7 @@ impl OriginSet {
             return pending().await;
         }
         let (began, before) = (Instant::now(), self.answered.further.get());
-        let mut has_told = false;
+        let (mut has_told, mut passed_since) = (false, None);
         loop {
             let freed = self.freed.notified();
             let Some(times) = self.answered.times.get() else {
@@ -118,28 +141,30 @@ impl OriginSet {
             // Those that came meanwhile may have taken longer than the first ones.
             let passed = self.answered.further.get().saturating_sub(before);
             let (overdue, long_overdue) = (times.overdue(passed), times.long_overdue());
-            let waited = began.elapsed();
+            if passed > 0 {
+                passed_since.get_or_insert_with(Instant::now);
+            }
             if lease.connection.has_answered.get() {
                 return pending().await;
             }
-            if waited >= overdue
+            if began.elapsed() >= overdue
                 && self.answered.moves.get().are_worthwhile()
                 && let Some(better) = self.take_better(lease.id())
             {
                 self.shun(lease.id());
-                self.answered.note_moved();
                 return better;
             }
-            if !has_told
-                && self.answered.moves.get().are_worthwhile()
-                && times.is_unserved(waited, passed)
-            {
+            // A host that answered nobody tells nothing of its connections.
+            let passed_for = passed_since.map_or(Duration::ZERO, |since| since.elapsed());
+            if !has_told && times.is_unserved(passed_for, passed, self.answered.moves.get()) {
                 has_told = true;
                 self.tell_unserved(self.answered.connections.get());
             }
-            let looks = [overdue, long_overdue].into_iter().filter(|at| *at > waited).min();
-            match looks {
-                Some(at) => drop(timeout_at(began + at, freed).await),
+            let long = passed_since.map(|at| at + long_overdue);
+            let looks = long.into_iter().chain([began + overdue]);
+            let next = looks.filter(|at| *at > Instant::now()).min();
+            match next {
+                Some(at) => drop(timeout_at(at, freed).await),
                 None => freed.await,
             }
         }

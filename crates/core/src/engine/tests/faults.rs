@@ -220,6 +220,10 @@ fn files_that_are_never_answered_hold_up_no_others_of_their_host() {
         world.run();
         let message = &world.failure(0).message;
         assert!(message.ends_with("(after 5 attempts)"), "{message}");
+        // Five times half a minute, and the pauses between: none waits for another one.
+        assert!(world.seconds() < 200.0, "{name}: {} s", world.seconds());
+        let of_first = world.fetches.iter().filter(|(_, fetch)| fetch.url.path() == "/0").count();
+        assert!(of_first <= 12, "{name}: {of_first} requests");
     }
 }
 
