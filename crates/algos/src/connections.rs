@@ -59,7 +59,7 @@ pub fn with_room(link: &LinkEstimate) -> u32 {
 }
 
 /// A new connection's first flight (RFC 6928 section 2).
-pub(crate) const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
+pub const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
 
 /// How long so many `bytes` take over so many `connections` whose windows are those of new ones: at least one of them each
 /// `rtt`.
@@ -72,6 +72,9 @@ pub fn time_of_first_windows(bytes: Bytes, connections: u32, rtt: Duration) -> D
 /// How many times what the path holds is asked for where each request is answered in one flight: the lanes are not in
 /// step. What is more overfills the short queues that there are (docs/tried.md).
 const SHORT_FILES_IN_FLIGHT: f64 = 1.25;
+
+/// Heads of answers have some 300 bytes, and so have the headers of the two or three packets that bring it.
+const HEAD: Bytes = Bytes(500);
 
 /// What a file of several flights has under way, on the average of connections that are new and such whose
 /// windows have grown: more than a first flight.
@@ -107,6 +110,11 @@ pub fn ahead(link: &LinkEstimate, files: u64, handshake: Bytes) -> u32 {
     let cheap = bytes.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
     let soon = (link.bandwidth * link.rtt.mul_f64(HANDSHAKES_TO_SAVED)).0.checked_div(handshake.0);
     useful.min(u32::try_from(cheap.min(soon.unwrap_or(u64::MAX))).unwrap_or(u32::MAX))
+}
+
+/// What a path has to bring for a short file: its head comes with it, and each of its packets has headers.
+pub fn answer(file: Bytes) -> Bytes {
+    file + HEAD
 }
 
 /// Flights of a mean size that are so many `times` what the path holds.

@@ -50,6 +50,7 @@ pub mod pace;
 pub mod params;
 pub mod parts;
 pub mod policy;
+pub mod ramp;
 pub mod ranges;
 pub mod rate;
 pub mod refusals;

@@ -33,12 +33,21 @@ pub(super) struct Room {
     pub(super) requests: u32,
     /// Requests for short files, of which several may wait on one HTTP/1.1 connection.
     pub(super) pipelined: u32,
+    /// How long the path needs for each of these files, where that is known.
+    pub(super) each: Duration,
 }
 
 impl Default for Room {
     /// Nothing is known of the path.
     fn default() -> Self {
-        Self { separate: u32::MAX, shared: u32::MAX, few: 0, requests: u32::MAX, pipelined: 0 }
+        Self {
+            separate: u32::MAX,
+            shared: u32::MAX,
+            few: 0,
+            requests: u32::MAX,
+            pipelined: 0,
+            each: Duration::ZERO,
+        }
     }
 }
 
@@ -217,7 +226,13 @@ impl Engine {
             }
             _ => pipelined,
         };
-        Some(Room { separate, shared, few: 0, requests, pipelined })
+        let each = match self.link.best_seen() {
+            Some(best) if knows_sizes && !self.waits_for_servers() => {
+                connections::answer(mean_size).min(connections::FIRST_FLIGHT) / best
+            }
+            _ => Duration::ZERO,
+        };
+        Some(Room { separate, shared, few: 0, requests, pipelined, each })
     }
 
     /// Whether all that is known of the path is what servers bring that think about each answer.

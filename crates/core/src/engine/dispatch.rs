@@ -63,7 +63,7 @@ impl Engine {
     /// that is used least.
     fn start_next(&mut self, now: Timestamp, classes: Classes, lanes: u32) -> bool {
         let shares = self.shares(classes, lanes);
-        if !shares.has_free || self.has_most_files() {
+        if !shares.has_free || self.has_most_files() || self.awaits_ramp(now) {
             return false;
         }
         // Files in transfer without a stream will have one in a moment.
@@ -102,6 +102,24 @@ impl Engine {
             self.actions.push(Action::Open { file });
         }
         self.enter_lane(file);
+        self.ramp.on_request(now, self.active.len() as u32, self.room.each);
+        true
+    }
+
+    /// Whether what would be asked for beyond what it was until now comes too fast.
+    fn awaits_ramp(&mut self, now: Timestamp) -> bool {
+        if self.room.each.is_zero() {
+            return false;
+        }
+        let in_flight = self.active.len() as u32;
+        let at = self.ramp.next(now, in_flight);
+        // What is pipelined waits for what the windows bring.
+        let is_pipelined =
+            || !self.shares_connections() && in_flight >= self.config.limits.max_connections;
+        if at <= now || is_pipelined() {
+            return false;
+        }
+        self.ramp_at = Some(at);
         true
     }
 

@@ -22,7 +22,6 @@ impl Engine {
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.in_parts &= head.protocol == Protocol::Http11;
         let asked = *known;
-        self.passed_over.remove(&asked.file);
         known.has_head = true;
         known.recent.on_head(now, rtt);
         known.in_parts &= head.partial;
@@ -43,7 +42,10 @@ impl Engine {
             self.origin(asked.origin).note_sign(now, answers);
         }
         let entry = &mut self.files[file.index()];
-        (entry.unanswered_for, entry.was_passed) = (Duration::ZERO, false);
+        entry.unanswered_for = Duration::ZERO;
+        if std::mem::take(&mut entry.was_passed) {
+            self.passed_over.remove(&file);
+        }
         if let Some(failure) = size_conflict(entry.spec().size, head.total, entry.url()) {
             self.fail(file, failure);
             return;

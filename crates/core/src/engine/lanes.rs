@@ -43,9 +43,11 @@ impl Engine {
 
     pub(super) fn leave_lane(&mut self, file: FileId) {
         if self.active.remove(&file) {
-            self.passed_over.remove(&file);
             let entry = &self.files[file.index()];
             let (origin, class) = (entry.origin, entry.class);
+            if entry.was_passed {
+                self.passed_over.remove(&file);
+            }
             self.origin(origin).files[class as usize] -= 1;
             self.note_streams(file);
             self.redecide_if_drained(class);

@@ -48,6 +48,7 @@ use pelton_algos::link::{LinkEstimate, LinkEstimator};
 use pelton_algos::losses::Losses;
 use pelton_algos::params::Allocation;
 use pelton_algos::policy::{Decision, Policy};
+use pelton_algos::ramp::Ramp;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::retries::Jitter;
 use pelton_algos::silence::AskedAnew;
@@ -180,6 +181,9 @@ pub struct Engine {
     next_look: Option<Timestamp>,
     /// When to look for hosts that answer nothing.
     silence_check: Option<Timestamp>,
+    ramp: Ramp,
+    /// When more may be asked for than was until now.
+    ramp_at: Option<Timestamp>,
     /// When streams were looked at last.
     came_since: Timestamp,
     origins: Vec<OriginState>,
@@ -257,6 +261,8 @@ impl Engine {
             ends_check: None,
             next_look: None,
             silence_check: None,
+            ramp: Ramp::default(),
+            ramp_at: None,
             came_since: Timestamp::START,
             origins: Vec::new(),
             origin_ids: HashMap::new(),
@@ -305,7 +311,10 @@ impl Engine {
                 | Event::ClientRate { .. }
         ) && !self.is_look_at_ends(now, &event);
         // Whatever comes first at that moment.
-        self.refill |= self.unblocked_at.is_some_and(|at| now >= at);
+        if self.unblocked_at.is_some_and(|at| now >= at) {
+            self.refill = true;
+            self.ramp_at = None;
+        }
         match event {
             Event::Files(specs) => self.on_files(specs),
             Event::ListEnded => self.list_ended = true,
@@ -351,7 +360,11 @@ impl Engine {
         if std::mem::take(&mut self.refill) {
             self.fill(now);
         }
-        self.unblocked_at = self.origins.iter().filter_map(|o| o.budget.next_timeout(now)).min();
+        let blocked = self.origins.iter().filter_map(|o| o.budget.next_timeout(now));
+        self.unblocked_at = blocked.min();
+        if self.ramp_at.is_some() {
+            self.unblocked_at = [self.unblocked_at, self.ramp_at].into_iter().flatten().min();
+        }
         self.idle_since = self.streams.is_empty().then(|| self.idle_since.unwrap_or(now));
         if !self.over && self.is_over() {
             self.over = true;

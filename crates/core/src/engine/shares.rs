@@ -45,8 +45,12 @@ impl Engine {
     /// How hosts share so many lanes for files of `classes`.
     pub(super) fn shares(&self, classes: Classes, count: u32) -> Shares {
         let count = f64::from(count);
-        let in_use = self.origins.iter().filter(|o| !o.is_silent() && o.files_in_transfer() > 0);
-        let part = (count / in_use.count().max(1) as f64).max(1.0);
+        let is_used = |o: &&OriginState| !o.is_silent() && o.files_in_transfer() > 0;
+        let used = match self.origins.len() {
+            1 => 1,
+            _ => self.origins.iter().filter(is_used).count().max(1),
+        };
+        let part = (count / used as f64).max(1.0);
         let (mut held, mut in_vain, mut probes) = (0.0, 0, 0);
         for (state, id) in self.origins.iter().zip(0..) {
             if state.is_silent() {
