@@ -236,7 +236,8 @@ impl Others {
 
     /// Whether they tell that the path hardly brings more than `rate`.
     fn came_like(&self, rate: BitRate) -> bool {
-        self.bytes >= TELLING_FLIGHT && (self.bytes / self.took).bps() < rate.bps() * FASTER
+        let tell = self.bytes >= TELLING_FLIGHT && !self.took.is_zero();
+        tell && (self.bytes / self.took).bps() < rate.bps() * FASTER
     }
 }
 

@@ -209,7 +209,8 @@ impl Engine {
         // Nothing is saved of a server's thoughts, nor of redirects, by asking behind one another.
         let path = self.link.estimate();
         let pipelined = seen.map_or(0, |bandwidth| {
-            connections::for_pipelined_files(&LinkEstimate { bandwidth, ..path }, mean_size)
+            let answer = connections::answer(mean_size);
+            connections::for_pipelined_files(&LinkEstimate { bandwidth, ..path }, answer)
         });
         // Servers that think for long leave a path empty that seems to be slow.
         let times = self.spread.times();

@@ -203,7 +203,7 @@ pub struct Engine {
     idle_since: Option<Timestamp>,
     /// Lanes or streams may have become free.
     refill: bool,
-    /// When the next origin may be asked again that wanted to be left alone.
+    /// When the next origin may be asked again that wanted to be left alone, or more may be asked for than before.
     unblocked_at: Option<Timestamp>,
     energy: Option<Joules>,
     /// Files that wait for [`Event::Finished`].
