@@ -173,6 +173,8 @@ impl Engine {
                 )
             }
             ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
+            // Who was answered by nobody, and passed by none, has met silence and not a number.
+            ErrorKind::Timeout if !stream.has_head => false,
             // A single stream that stalls says nothing about too many streams.
             kind => {
                 if kind == ErrorKind::Connect {
@@ -206,6 +208,7 @@ impl Engine {
         state.failed_at = Some(now);
         let failing_for = now.saturating_since(*state.failing_since.get_or_insert(now));
         state.connect_failures += 1;
+        state.takes_connections = kind == ErrorKind::Timeout && state.contact != Contact::None;
         if kind != ErrorKind::Timeout {
             let pause = retry.delay(state.connect_failures, &mut self.jitter);
             state.budget.leave_alone(now + pause.min(SOON.max(failing_for / LATER)));

@@ -2,6 +2,7 @@
 //! cost a walk through them.
 
 use pelton_algos::cluster::{Classes, SizeClass};
+use pelton_algos::params::DEFAULT_CHANNELS;
 use pelton_algos::time::Timestamp;
 
 use super::event::FileId;
@@ -89,6 +90,9 @@ impl Engine {
         let budget = state.stream_budget(now, self.room.requests, self.pipelined(state));
         let budget = match state.connect_failures {
             0 => budget,
+            _ if state.takes_connections => {
+                budget.min(self.answered_streams(origin) + DEFAULT_CHANNELS)
+            }
             _ => budget.min(self.answered_streams(origin) + PROBES),
         };
         let here = budget.saturating_sub(state.streams);

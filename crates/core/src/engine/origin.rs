@@ -63,6 +63,8 @@ pub(super) struct OriginState {
     pub(super) has_faults_for_good: bool,
     /// Failures to connect since the origin last answered.
     pub(super) connect_failures: u32,
+    /// The last time it had taken a connection, and was silent.
+    pub(super) takes_connections: bool,
     /// When the first and the last one of them was counted.
     pub(super) failing_since: Option<Timestamp>,
     pub(super) failed_at: Option<Timestamp>,
@@ -118,6 +120,7 @@ impl OriginState {
             has_had_enough: false,
             has_faults_for_good: false,
             connect_failures: 0,
+            takes_connections: false,
             failing_since: None,
             failed_at: None,
             has_told_of_wait: false,

@@ -228,6 +228,24 @@ fn files_that_are_never_answered_hold_up_no_others_of_their_host() {
 }
 
 #[test]
+fn many_that_are_never_answered_are_waited_for_together() {
+    for policy in policies().into_iter().filter(|policy| policy.allows_growth()) {
+        let name = policy.name().to_owned();
+        let mut config = EngineConfig::default();
+        config.retry.attempts = 1;
+        let mut host = answering_some(70, u32::MAX);
+        host.unanswered.remove("/0");
+        let mut world = World::with(config, policy).host("one", host);
+        world.get_all();
+        world.run();
+        let there = world.local.iter().filter(|file| file.ending == Some(Ending::Complete)).count();
+        assert_eq!(there, 231, "{name}");
+        // Half a minute each, sixteen at a time and a few more.
+        assert!(world.seconds() < 130.0, "{name}: {} s", world.seconds());
+    }
+}
+
+#[test]
 fn who_answers_only_what_is_asked_for_again_gives_all() {
     for policy in policies() {
         let mut host = answering_some(40, 1);
