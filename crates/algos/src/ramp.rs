@@ -38,7 +38,7 @@ impl Ramp {
         self.most = self.most.max(in_flight);
         if (is_more || self.next > now) && each >= TELLING {
             // What replaces others comes as fast as it may, and the path faster than was thought.
-            self.next = (self.next.max(now) + each).min(now + each * MOST_AHEAD);
+            self.next = (self.next.max(now) + each).min(now + each.saturating_mul(MOST_AHEAD));
         }
     }
 }
@@ -89,5 +89,8 @@ mod tests {
             assert_eq!(ramp.next(at(0), in_flight - 1), at(0));
             ramp.on_request(at(0), in_flight, Duration::from_micros(30));
         }
+        // As slow as a path may be.
+        ramp.on_request(at(0), 501, Duration::MAX);
+        assert!(ramp.next(at(0), 501) > at(0));
     }
 }

@@ -173,7 +173,7 @@ impl Engine {
                 )
             }
             ErrorKind::Reset | ErrorKind::ShortBody => budget.on_break(now, stream.began, in_use),
-            // Who was answered by nobody, and passed by none, has met silence and not a number.
+            // Its host has answered nobody meanwhile: it is silent, and tells no number.
             ErrorKind::Timeout if !stream.has_head => false,
             // A single stream that stalls says nothing about too many streams.
             kind => {

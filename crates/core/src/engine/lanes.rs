@@ -46,7 +46,7 @@ impl Engine {
         if self.active.remove(&file) {
             let entry = &self.files[file.index()];
             let (origin, class) = (entry.origin, entry.class);
-            if entry.was_passed {
+            if !self.passed_over.is_empty() {
                 self.passed_over.remove(&file);
             }
             self.origin(origin).files[class as usize] -= 1;

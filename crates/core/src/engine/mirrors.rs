@@ -102,6 +102,10 @@ impl Engine {
         }
         let entry = &mut self.files[file.index()];
         entry.place = place;
+        // What one host does not answer another one may.
+        entry.was_passed = false;
+        self.passed_over.remove(&file);
+        let entry = &mut self.files[file.index()];
         (entry.located, entry.asks_at_home) = (None, false);
         (entry.gave_range, entry.ignores_ranges, entry.failed_ranges) = (false, false, 0);
         entry.attempt += 1;
