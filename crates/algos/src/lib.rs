@@ -49,6 +49,7 @@ pub mod overdue;
 pub mod pace;
 pub mod params;
 pub mod parts;
+mod pauses;
 pub mod policy;
 pub mod ramp;
 pub mod ranges;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::absence::{Absence, Back};
 use crate::breaks::{Breaks, Tells};
+use crate::pauses::{Pause, Pauses};
 pub use crate::refusals::Refusal;
 use crate::refusals::{Cut, Refusals, Told};
 use crate::regrowth::Regrowth;
@@ -29,6 +30,7 @@ pub struct OriginBudget {
     breaks: Breaks,
     refusals: Refusals,
     rate: RequestRate,
+    pauses: Pauses,
     /// What was allowed before the first cut for refusals, and was too many.
     before_refusals: Option<(u32, Option<u32>)>,
     /// The same before a cut for a crowd, and before the first one for connections that broke.
@@ -61,6 +63,7 @@ impl OriginBudget {
             breaks: Breaks::default(),
             refusals: Refusals::default(),
             rate: RequestRate::default(),
+            pauses: Pauses::default(),
             before_refusals: None,
             before_crowd: None,
             before_breaks: None,
@@ -225,8 +228,7 @@ impl OriginBudget {
     /// and again, those are chance, and all cuts for refusals are undone; so they are where requests come too quickly
     /// one after the other, and have a pace from then on.
     pub fn on_refusal(&mut self, now: Timestamp, refusal: Refusal) -> bool {
-        let Refusal { began, in_use, served, asked_for, is_of_rate, is_closed, may_be_file } =
-            refusal;
+        let Refusal { began, in_use, served, asked_for, is_closed, may_be_file, .. } = refusal;
         let waiting = in_use.saturating_sub(served + 1);
         self.absence.on_refusal(in_use, began >= self.changed);
         if is_closed {
@@ -237,7 +239,8 @@ impl OriginBudget {
         // Where some are refused by chance those that are being served are answer enough.
         let has_answered = self.has_answered || served > 0 && self.refuses_by_chance();
         let told = self.refusals.on_refusal(in_use, waiting, has_answered);
-        if told == Told::Nothing && self.refuses_by_chance() {
+        let is_too_soon = told == Told::Nothing && self.pauses_again(now, refusal);
+        if told == Told::Nothing && !is_too_soon && self.refuses_by_chance() {
             return false;
         }
         match self.rate.on_refusal(now, began, in_use <= 1 && !may_be_file, asked_for) {
@@ -263,9 +266,8 @@ impl OriginBudget {
         match told {
             // That may be anything on the way, where not half of them break and none is answered meanwhile.
             Told::TooMany if may_be_path && self.breaks.are_few(in_use) => return false,
-            Told::TooMany => {}
-            Told::Nothing if is_of_rate && asked_for.is_some() => {}
-            // As long as nearly all others are answered a pause is one of the file.
+            Told::TooMany => self.pauses.on_overload(),
+            Told::Nothing if is_too_soon => {}
             Told::Nothing => return false,
             Told::Chance => {
                 self.undo_cuts();
@@ -286,6 +288,19 @@ impl OriginBudget {
             self.refusals.on_vain();
         }
         is_news
+    }
+
+    /// Where nearly all others are answered a pause is one of the file, unless it is said to be too soon for any. Returns
+    /// whether that was so again and again.
+    fn pauses_again(&mut self, now: Timestamp, refusal: Refusal) -> bool {
+        let Some(asked_for) = refusal.asked_for.filter(|_| refusal.is_of_rate) else {
+            return false;
+        };
+        let pause = self.pauses.on_refusal(now, refusal.began);
+        if pause != Pause::OfOne {
+            self.leave_alone(now + asked_for);
+        }
+        pause == Pause::OfAll
     }
 
     /// Whether who asks for one too many loses that one alone, as far as is known: others are served all the same.
@@ -334,6 +349,9 @@ impl OriginBudget {
             self.regrowth.on_other();
         }
         self.rate.on_answer();
+        if self.pauses.on_answer(began) {
+            self.blocked_until = None;
+        }
         self.refusals.on_served(served);
         self.absence.on_served(served);
     }

@@ -83,6 +83,8 @@ pub(super) struct Host {
     pub(super) bears: usize,
     /// What 503 says.
     pub(super) retry_after: Option<Duration>,
+    /// It is 429.
+    pub(super) is_of_rate: bool,
     /// Files of which so many requests are answered with 503: they are made by then.
     pub(super) unready: BTreeMap<String, u32>,
     /// It closes their connections instead.
@@ -155,6 +157,7 @@ impl Default for Host {
             states_size: true,
             bears: usize::MAX,
             retry_after: None,
+            is_of_rate: false,
             unready: BTreeMap::new(),
             turns_away: false,
             answers_each: Duration::ZERO,

@@ -132,6 +132,24 @@ fn a_few_files_that_are_to_be_asked_for_later_hold_no_others_up() {
 }
 
 #[test]
+fn a_429_for_one_of_some_holds_no_others_up() {
+    let retry_after = Some(Duration::from_secs(1));
+    for (refuses_part, most) in [(0.05, 3.5), (0.2, 6.0)] {
+        let host = Host { retry_after, is_of_rate: true, refuses_part, ..Host::default() };
+        for policy in adaptive() {
+            let name = policy.name().to_owned();
+            let host = host.clone().files(200, |_| 30_000);
+            let mut world = World::new(policy).host("one", host);
+            world.get_all();
+            world.run();
+            world.assert_each_byte_once();
+            let took = world.seconds();
+            assert!(took < most, "{name}, {refuses_part}: {took}");
+        }
+    }
+}
+
+#[test]
 fn a_few_files_that_are_refused_for_ever_end_soon_where_others_come() {
     let host = Host::default().files(100, |_| 300_000);
     let unready = [3, 40, 41].map(|file| (format!("/{file}"), u32::MAX));
@@ -157,7 +175,9 @@ fn who_answers_so_many_requests_a_second_is_asked_at_that_pace() {
         let answers_each = Duration::from_millis(millis);
         let retry_after = retry_after.map(Duration::from_secs);
         let files = Host::default().files(100, |_| 30_000);
-        let host = Host { answers_each, retry_after, rtt: Duration::from_millis(5), ..files };
+        let is_of_rate = retry_after.is_some();
+        let rtt = Duration::from_millis(5);
+        let host = Host { answers_each, retry_after, is_of_rate, rtt, ..files };
         for policy in policies() {
             let name = policy.name().to_owned();
             let mut world = World::new(policy).host("one", host.clone());

@@ -547,7 +547,9 @@ impl World {
     fn fail(&mut self, stream: StreamId, kind: ErrorKind, retry_after: Option<Duration>) {
         let message = format!("{}: {kind:?}", self.live[&stream].fetch.url);
         let is_forbidden = kind == ErrorKind::Auth;
-        let failure = Failure { retry_after, is_forbidden, ..Failure::new(kind, message) };
+        let is_of_rate = self.hosts[&self.live[&stream].host].is_of_rate;
+        let failure =
+            Failure { retry_after, is_of_rate, is_forbidden, ..Failure::new(kind, message) };
         self.send(Event::Ended { stream, result: Outcome::Failed(failure) });
     }
 
