@@ -30,8 +30,8 @@ pub(crate) struct Pauses {
 struct Refused {
     began: Timestamp,
     seen: Timestamp,
-    refused: u32,
-    answered: u32,
+    refusals: u32,
+    answers: u32,
 }
 
 impl Pauses {
@@ -40,8 +40,8 @@ impl Pauses {
         let is_same = self.first.is_some_and(|first| began < first.seen);
         let was_of_all = self.first.is_some() && !is_same;
         match &mut self.first {
-            Some(first) if is_same => first.refused += u32::from(first.was_under_way(began)),
-            _ => self.first = Some(Refused { began, seen: now, refused: 1, answered: 0 }),
+            Some(first) if is_same => first.refusals += u32::from(first.was_under_way(began)),
+            _ => self.first = Some(Refused { began, seen: now, refusals: 1, answers: 0 }),
         }
         match self.are_of_one {
             true => Pause::OfOne,
@@ -55,8 +55,8 @@ impl Pauses {
         let Some(first) = self.first.as_mut().filter(|first| first.was_under_way(began)) else {
             return false;
         };
-        first.answered += 1;
-        let tells = first.answered >= TELLING_ANSWERS.max(ANSWERS_EACH * first.refused);
+        first.answers += 1;
+        let tells = first.answers >= TELLING_ANSWERS.max(ANSWERS_EACH * first.refusals);
         tells && !std::mem::replace(&mut self.are_of_one, true)
     }
 
