@@ -177,7 +177,7 @@ fn who_answers_so_many_requests_a_second_is_asked_at_that_pace() {
         let files = Host::default().files(100, |_| 30_000);
         let is_of_rate = retry_after.is_some();
         let rtt = Duration::from_millis(5);
-        let host = Host { answers_each, retry_after, is_of_rate, rtt, ..files };
+        let host = Host { rtt, retry_after, is_of_rate, answers_each, ..files };
         for policy in policies() {
             let name = policy.name().to_owned();
             let mut world = World::new(policy).host("one", host.clone());
