@@ -11,10 +11,16 @@ use crate::units::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(u32);
 
+/// So many of the last files tell what part of those that wait has to be brought.
+const LAST_FILES: u64 = 8;
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Group {
     seen: u64,
     mean: f64,
+    /// Files that were here already, or were brought, and the part of the last ones that was here.
+    asked: u64,
+    kept: f64,
 }
 
 impl Group {
@@ -23,8 +29,15 @@ impl Group {
         self.mean += (size.as_f64() - self.mean) / self.seen as f64;
     }
 
-    fn mean(&self) -> Option<Bytes> {
-        (self.seen > 0).then_some(Bytes(self.mean as u64))
+    fn on_asked(&mut self, is_kept: bool) {
+        self.asked += 1;
+        let kept = f64::from(u8::from(is_kept));
+        self.kept += (kept - self.kept) / self.asked.min(LAST_FILES) as f64;
+    }
+
+    /// The bytes that another one brings.
+    fn expected(&self) -> Option<Bytes> {
+        (self.seen > 0).then_some(Bytes((self.mean * (1.0 - self.kept)) as u64))
     }
 }
 
@@ -58,6 +71,14 @@ impl SizeModel {
         }
     }
 
+    /// A file of `group` is here already, as other ones may be, or was not and is brought.
+    pub fn on_asked(&mut self, group: GroupId, is_kept: bool) {
+        self.overall.on_asked(is_kept);
+        if let Some(group) = self.groups.get_mut(group.0 as usize) {
+            group.on_asked(is_kept);
+        }
+    }
+
     /// Whether any file of `group` has shown its size.
     pub fn knows(&self, group: GroupId) -> bool {
         self.groups.get(group.0 as usize).is_some_and(|group| group.seen > 0)
@@ -68,10 +89,13 @@ impl SizeModel {
         self.overall.seen > 0
     }
 
-    /// The size that a file of `group` will likely have: the mean of its group, else the mean of
-    /// all files, else nothing.
+    /// The bytes that a file of `group` will likely bring: the mean size of its group, as far as the last files were not
+    /// here already, else that of all files, else nothing.
     pub fn predict(&self, group: GroupId) -> Option<Bytes> {
-        self.groups.get(group.0 as usize).and_then(Group::mean).or_else(|| self.overall.mean())
+        self.groups
+            .get(group.0 as usize)
+            .and_then(Group::expected)
+            .or_else(|| self.overall.expected())
     }
 }
 
@@ -97,5 +121,20 @@ mod tests {
             Some(Bytes(2_000)),
             "the overall mean is better than nothing"
         );
+    }
+
+    #[test]
+    fn where_files_are_here_already_the_others_bring_little() {
+        let mut sizes = SizeModel::default();
+        let html = sizes.group_of("/site/a.html");
+        (0..8).for_each(|_| {
+            sizes.on_size(html, Bytes(1_000_000));
+            sizes.on_asked(html, true);
+        });
+        assert_eq!(sizes.predict(html), Some(Bytes(0)));
+        sizes.on_asked(html, false);
+        assert_eq!(sizes.predict(html), Some(Bytes(125_000)));
+        (0..40).for_each(|_| sizes.on_asked(html, false));
+        assert!(sizes.predict(html).is_some_and(|size| size.0 > 980_000));
     }
 }

@@ -191,7 +191,10 @@ impl Engine {
         if knows_sizes && mean_size > connections::short_file(thought.as_ref()) {
             return None;
         }
+        // Files that are here already bring no more than heads, whatever the path carries.
+        let brings_heads = knows_sizes && mean_size == Bytes(0);
         let separate = match seen {
+            _ if brings_heads => u32::MAX,
             // What the path carries is not known.
             Some(_) if self.waits_for_servers() => u32::MAX,
             Some(bandwidth) => connections::for_short_files(&on(bandwidth), mean_size),
@@ -217,6 +220,7 @@ impl Engine {
         let separate = separate.saturating_mul(times).saturating_add(self.spread.probes().into());
         // As many as over connections of their own.
         let requests = match known {
+            _ if brings_heads => self.limits().max_connections,
             Some(_) if self.waits_for_servers() => self.limits().max_connections,
             _ => sharing.requests,
         };
@@ -228,7 +232,7 @@ impl Engine {
             _ => pipelined,
         };
         let each = match self.link.best_seen() {
-            Some(best) if knows_sizes && !self.waits_for_servers() => {
+            Some(best) if knows_sizes && !brings_heads && !self.waits_for_servers() => {
                 connections::answer(mean_size).min(connections::FIRST_FLIGHT) / best
             }
             _ => Duration::ZERO,

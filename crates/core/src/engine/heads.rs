@@ -107,7 +107,7 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         if let Some(OpenedAs::Existing(existing)) = entry.opened {
             if existing.is_version(head.total, head.modified) {
-                self.keep_existing(file, existing.size);
+                self.keep_existing(now, file, existing.size);
                 return;
             }
             if !self.config.overwrite {
@@ -119,7 +119,7 @@ impl Engine {
         }
         if let Some(total) = head.total {
             let knew_any = self.sizes.knows_any();
-            self.learn_size(file, total);
+            self.learn_size(file, total, false);
             if !knew_any {
                 self.widen_for_short_files(now);
             }
@@ -148,13 +148,15 @@ impl Engine {
         self.config.assume_unchanged || self.files[file.index()].can_join(validator)
     }
 
-    pub(super) fn learn_size(&mut self, file: FileId, total: u64) {
+    /// `file` turned out to have so many bytes, and is here already or has to be brought.
+    pub(super) fn learn_size(&mut self, file: FileId, total: u64, is_kept: bool) {
         let entry = &mut self.files[file.index()];
         let was_guessed = entry.size_is_guessed();
         entry.ranges.set_size(total);
         let group = entry.group;
         if was_guessed {
             self.sizes.on_size(group, Bytes(total));
+            self.sizes.on_asked(group, is_kept);
             self.sizes_learnt += 1;
         }
         let (class, expected) = self.classify(file);

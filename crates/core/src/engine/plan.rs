@@ -284,7 +284,7 @@ impl Engine {
 
     /// Clusters waiting files anew when the boundaries have moved or sizes were learnt. The latter
     /// at 1, 2, 4, 8, ... learnt sizes, so that it costs little however long the list is.
-    fn recluster_if_due(&mut self) {
+    pub(super) fn recluster_if_due(&mut self) {
         let boundaries = self.config.clusters.boundaries(&self.link.estimate());
         let learnt = self.sizes_learnt >= self.recluster_at;
         if !learnt && !boundaries.moved_far_from(&self.boundaries) {

@@ -42,7 +42,7 @@ impl Engine {
                 let size_tells = existing.size_tells && !self.config.overwrite;
                 entry.opened = Some(OpenedAs::Existing(Existing { size_tells, ..existing }));
             }
-            Opened::Verified { size } => self.keep_existing(file, size),
+            Opened::Verified { size } => self.keep_existing(now, file, size),
             Opened::Failed(failure) if waits => {
                 // It is opened again when there is space.
                 entry.opened = None;
@@ -131,7 +131,7 @@ impl Engine {
             Outcome::Complete => {
                 self.redecide |= self.descriptors.on_success(now, ended.began);
                 if let Some(in_flight) = in_flight.filter(|s| ended.whole && s.end.is_none()) {
-                    self.learn_size(file, in_flight.position);
+                    self.learn_size(file, in_flight.position, false);
                     let entry = &self.files[file.index()];
                     let received = entry.ranges.size();
                     if let Some(failure) = size_conflict(entry.spec().size, received, entry.url()) {
@@ -166,7 +166,7 @@ impl Engine {
                     return;
                 };
                 self.note_success(now, ended.origin, ended.began);
-                self.keep_existing(file, existing.size);
+                self.keep_existing(now, file, existing.size);
                 return;
             }
             Outcome::RangeRefused(failure) => {
@@ -210,8 +210,15 @@ impl Engine {
         self.actions.push(Action::Finish { file, modified });
     }
 
-    pub(super) fn keep_existing(&mut self, file: FileId, size: u64) {
+    pub(super) fn keep_existing(&mut self, now: Timestamp, file: FileId, size: u64) {
+        let knew_any = self.sizes.knows_any();
+        self.learn_size(file, size, true);
         self.end_file(file);
+        if !knew_any {
+            // Others that are asked for may be here, too.
+            self.recluster_if_due();
+            self.widen_for_short_files(now);
+        }
         self.totals.done += 1;
         self.actions.push(Action::Kept { file, size });
     }

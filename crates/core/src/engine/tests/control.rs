@@ -7,11 +7,12 @@ use pelton_algos::ranges::ByteRange;
 use pelton_algos::units::Bytes;
 
 use super::super::*;
-use super::complete::{fixed, policies};
+use super::complete::{adaptive, fixed, policies};
 use super::host::{Ending, Host, Remote};
 use super::world::World;
 use crate::ErrorKind;
 use crate::catalog::FileSpec;
+use crate::connection::Protocol;
 
 const MB: u64 = 1_000_000;
 
@@ -227,6 +228,29 @@ fn the_same_size_and_time_are_kept_though_the_server_sends_a_body() {
     world.run();
     assert_eq!(*world.ending(0), Ending::Kept);
     assert_eq!(world.failure(1).kind, ErrorKind::Exists);
+}
+
+#[test]
+fn where_files_are_there_already_many_are_asked_for_at_once() {
+    for (protocol, always_sends_bodies) in
+        [(Protocol::Http11, false), (Protocol::Http11, true), (Protocol::Http2, true)]
+    {
+        let thinks = Duration::from_millis(300);
+        let host = Host { protocol, thinks, always_sends_bodies, ..Host::default() };
+        for policy in adaptive() {
+            let name = policy.name().to_owned();
+            let host = host.clone().files(200, |_| MB);
+            let mut world = World::new(policy).host("one", host);
+            let specs = world.specs();
+            world.found = (0..200).map(|file| (file, existing(MB, 1))).collect();
+            world.get(specs);
+            world.run();
+            assert!((0..200).all(|file| *world.ending(file) == Ending::Kept));
+            // Sixteen at first, of which it is known that they are there.
+            let took = world.seconds();
+            assert!(took < 3.0, "{name}, {protocol:?}, {always_sends_bodies}: {took}");
+        }
+    }
 }
 
 #[test]
