@@ -74,7 +74,7 @@ impl Engine {
         self.full = None;
         self.abort_all();
         self.link.on_idle(now);
-        let begun = self.active.iter().copied().chain(self.delayed.iter().map(|(_, file)| *file));
+        let begun = self.active.iter().chain(self.delayed.iter().map(|(_, file)| *file));
         let unfinished: BTreeSet<FileId> = begun.chain(self.waiting.drain()).collect();
         for file in unfinished {
             self.give_up(file, cancelled());

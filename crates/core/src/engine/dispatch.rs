@@ -163,7 +163,7 @@ impl Engine {
         if spare == 0 && allocations.iter().all(|a| a.parameters.parallelism <= 1) {
             return;
         }
-        let files: Vec<FileId> = self.active.iter().copied().collect();
+        let files = self.active.to_vec();
         let most = self.streams_of_lanes(allocations);
         for file in &files {
             let wanted = parallelism(self.files[file.index()].class);

@@ -299,8 +299,8 @@ impl Engine {
     /// Files of `origin` that are in transfer, or wait for their next attempt.
     pub(super) fn begun_at(&self, origin: OriginId) -> Vec<FileId> {
         let of_origin = |id: &FileId| self.files[id.index()].origin == origin;
-        let in_transfer = self.active.iter().copied().filter(of_origin);
+        let in_transfer = self.active.iter().filter(of_origin);
         let later = self.delayed.iter().map(|(_, id)| *id).filter(of_origin);
-        later.filter(|id| !self.active.contains(id)).chain(in_transfer).collect()
+        later.filter(|id| !self.active.contains(*id)).chain(in_transfer).collect()
     }
 }

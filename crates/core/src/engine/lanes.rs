@@ -43,7 +43,7 @@ impl Engine {
     }
 
     pub(super) fn leave_lane(&mut self, file: FileId) {
-        if self.active.remove(&file) {
+        if self.active.remove(file) {
             let entry = &self.files[file.index()];
             let (origin, class) = (entry.origin, entry.class);
             if !self.passed_over.is_empty() {
@@ -59,7 +59,7 @@ impl Engine {
     pub(super) fn note_streams(&mut self, file: FileId) {
         let entry = &self.files[file.index()];
         let origin = entry.origin;
-        let is_idle = entry.ranges.streams() == 0 && self.active.contains(&file);
+        let is_idle = entry.ranges.streams() == 0 && self.active.contains(file);
         if is_idle && self.idle.insert(file) {
             self.origin(origin).idle += 1;
         } else if !is_idle && self.idle.remove(&file) {
@@ -72,7 +72,7 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         let before = (entry.class, entry.origin);
         (entry.class, entry.origin) = (class, origin);
-        if before == (class, origin) || !self.active.contains(&file) {
+        if before == (class, origin) || !self.active.contains(file) {
             return;
         }
         let is_idle = u32::from(self.idle.contains(&file));

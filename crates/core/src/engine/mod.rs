@@ -4,6 +4,7 @@
 //! policy, the ranges of every file, the budgets of every origin and all retries, so cancelling,
 //! retrying, resuming and re-tuning are plain synchronous calls in tests and in the simulator.
 
+mod active;
 mod anew;
 mod config;
 mod connections;
@@ -58,6 +59,7 @@ use pelton_algos::spread::Spread;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
+use active::ActiveFiles;
 pub use config::{EngineConfig, Totals, UserLimits};
 use connections::Room;
 use control::cancelled;
@@ -164,7 +166,7 @@ pub struct Engine {
 
     files: Vec<Entry>,
     waiting: Waiting,
-    active: BTreeSet<FileId>,
+    active: ActiveFiles,
     /// Those of them that have no stream.
     idle: BTreeSet<FileId>,
     /// Those of them whose host has answered others instead: they take no lane.
@@ -251,7 +253,7 @@ impl Engine {
             sizes_learnt: 0,
             files: Vec::new(),
             waiting: Waiting::default(),
-            active: BTreeSet::new(),
+            active: ActiveFiles::default(),
             idle: BTreeSet::new(),
             passed_over: BTreeSet::new(),
             delayed: BTreeSet::new(),

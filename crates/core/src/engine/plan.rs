@@ -9,9 +9,9 @@ use pelton_algos::policy::{Decision, Observation};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
+use super::Engine;
 use super::event::Action;
 use super::rates::connections_within;
-use super::{Engine, FileId};
 use crate::connection::Scheme;
 
 /// From this round trip on a lane too few costs more than one too many.
@@ -50,7 +50,7 @@ impl Engine {
             .iter()
             .map(|a| ClusterUse { classes: a.classes, files: 0, streams: 0 })
             .collect();
-        for file in &self.active {
+        for file in self.active.iter() {
             let entry = &self.files[file.index()];
             if let Some(cluster) = usage.iter_mut().find(|u| u.classes.contains(entry.class)) {
                 cluster.files += 1;
@@ -66,8 +66,8 @@ impl Engine {
             let count = self.waiting.count(class);
             (class, count.files, count.bytes, count.bytes)
         });
-        let delayed = self.delayed.iter().map(|(_, file)| file);
-        let out_of_lanes = delayed.filter(|file| !self.active.contains(file));
+        let delayed = self.delayed.iter().map(|(_, file)| *file);
+        let out_of_lanes = delayed.filter(|file| !self.active.contains(*file));
         for file in self.active.iter().chain(out_of_lanes) {
             let entry = &self.files[file.index()];
             let (_, files, outstanding, sizes) = &mut by_class[entry.class as usize];
@@ -297,7 +297,7 @@ impl Engine {
         for file in self.waiting.drain() {
             self.enqueue(file);
         }
-        let reclassified: Vec<FileId> = self.active.iter().copied().collect();
+        let reclassified = self.active.to_vec();
         for file in reclassified {
             let (class, expected) = self.classify(file);
             self.files[file.index()].expected = expected;

@@ -103,7 +103,7 @@ impl Engine {
         let mut failure = failure.clone();
         let needed = self.outstanding();
         failure.message = format!("{} ({needed} are still to come)", failure.message);
-        let begun = self.active.iter().copied().chain(self.delayed.iter().map(|(_, file)| *file));
+        let begun = self.active.iter().chain(self.delayed.iter().map(|(_, file)| *file));
         let unfinished: BTreeSet<FileId> = begun.chain(self.waiting.drain()).collect();
         for file in unfinished {
             self.give_up(file, failure.clone());

@@ -122,7 +122,7 @@ impl Engine {
     pub fn active_files(&self) -> impl Iterator<Item = (FileId, u64, Option<u64>)> + '_ {
         self.active.iter().map(|id| {
             let ranges = &self.files[id.index()].ranges;
-            (*id, ranges.done_bytes(), ranges.size())
+            (id, ranges.done_bytes(), ranges.size())
         })
     }
 }
