@@ -121,7 +121,7 @@ impl Engine {
             let knew_any = self.sizes.knows_any();
             self.learn_size(file, total, false);
             if !knew_any {
-                self.widen_for_short_files(now);
+                self.on_first_size(now);
             }
         }
     }
@@ -146,6 +146,12 @@ impl Engine {
     /// Whether ranges of `file` that are asked for one by one can be joined.
     pub(super) fn can_join(&self, file: FileId, validator: &Validator) -> bool {
         self.config.assume_unchanged || self.files[file.index()].can_join(validator)
+    }
+
+    /// All others may be like the first one of which it is known what it brings.
+    pub(super) fn on_first_size(&mut self, now: Timestamp) {
+        self.recluster_if_due();
+        self.widen_for_short_files(now);
     }
 
     /// `file` turned out to have so many bytes, and is here already or has to be brought.

@@ -215,9 +215,7 @@ impl Engine {
         self.learn_size(file, size, true);
         self.end_file(file);
         if !knew_any {
-            // Others that are asked for may be here, too.
-            self.recluster_if_due();
-            self.widen_for_short_files(now);
+            self.on_first_size(now);
         }
         self.totals.done += 1;
         self.actions.push(Action::Kept { file, size });
