@@ -31,6 +31,9 @@ const LEFT_BY_SILENCE: u32 = 2;
 /// Silence is looked for so often at least.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// A connection comes up and the first answer arrives within so many round trips, where nobody thinks.
+const FIRST_ROUND_TRIPS: u32 = 6;
+
 /// So many further requests at a time find out whether a host that is silent answers none, or only those that it was asked.
 const PROBES_OF_SILENCE: u32 = 2;
 
@@ -110,6 +113,22 @@ impl Engine {
         if !self.waiting.is_empty() && self.policy.allows_growth() {
             self.look_for_silent_hosts(now);
             self.look_for_passed_over(now);
+            self.look_for_first_thoughts(now);
+        }
+    }
+
+    /// Where the first answers take far longer than the path does, their servers think: meanwhile more may be asked for over
+    /// connections that are shared, where a request costs next to nothing.
+    fn look_for_first_thoughts(&mut self, now: Timestamp) {
+        let Some(rtt) = self.link.measured_rtt().filter(|_| self.answers.count() == 0) else {
+            return;
+        };
+        let thinks = |state: &OriginState| {
+            let is_asked = state.multiplexes && state.streams > 0;
+            is_asked && now.saturating_since(state.sign_at) >= rtt * FIRST_ROUND_TRIPS
+        };
+        if self.growth.factor() == 1 && self.origins.iter().any(thinks) {
+            self.widen_for_short_files(now);
         }
     }
 

@@ -9,6 +9,7 @@ use pelton_algos::units::BitRate;
 use super::super::*;
 use super::complete::{adaptive, fixed, policies};
 use super::host::Host;
+use super::learnt::origin;
 use super::world::World;
 use crate::connection::Protocol;
 
@@ -288,6 +289,23 @@ fn servers_that_think_get_as_many_requests_as_their_answers_take_long() {
             world.assert_each_byte_once();
             assert!(world.seconds() < most, "{name}, {protocol:?}: {} s", world.seconds());
         }
+    }
+}
+
+#[test]
+fn while_a_server_thinks_about_the_first_answers_more_is_asked_for_over_shared_connections() {
+    let thinks = Duration::from_secs(2);
+    let host = Host { protocol: Protocol::Http2, thinks, ..Host::default() };
+    for policy in adaptive() {
+        let name = policy.name().to_owned();
+        let mut world = World::new(policy).host("one", host.clone().files(50, |_| 5_000));
+        world.get_all();
+        world.send(Event::Reached { origin: origin(), rtt: host.rtt });
+        world.send(Event::Connected { origin: origin(), protocol: host.protocol });
+        world.run();
+        world.assert_each_byte_once();
+        // Sixteen first, and all others long before those are answered.
+        assert!(world.seconds() < 3.0, "{name}: {}", world.seconds());
     }
 }
 
