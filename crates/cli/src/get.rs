@@ -35,8 +35,11 @@ pub(crate) fn run(args: &GetArgs) -> Result<ExitCode> {
             if args.text.json {
                 output::json_line(&RunEvent::Summary(report.summary.clone()))?;
             }
-            if let Some(path) = &args.run.report {
-                ReportFile::open(path).and_then(|file| file.write(&report))?;
+            if let Some(path) = &args.run.report
+                && let Err(further) = ReportFile::open(path).and_then(|file| file.write(&report))
+                && further.to_string() != error.to_string()
+            {
+                exit::say(&further);
             }
             Ok(ExitCode::from(report.summary.exit_code))
         }

@@ -54,12 +54,24 @@ fn raise_descriptors() {
 #[cfg(not(unix))]
 fn raise_descriptors() {}
 
+/// Who types a URL where a command belongs wants it downloaded.
+fn with_hint(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && word.contains("://")
+    {
+        let hint = format!("to download it: pelton get '{word}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+    }
+    error
+}
+
 fn main() -> ExitCode {
     raise_descriptors();
     let typed: Vec<_> = std::env::args_os().collect();
     let cli = match config::parse(&typed, Surroundings::of_process) {
         Ok(cli) => cli,
-        Err(Refusal::Clap(error)) => error.exit(),
+        Err(Refusal::Clap(error)) => with_hint(*error).exit(),
         Err(Refusal::Setting(error)) => return exit::fail(&error),
     };
     let result = match cli.command {

@@ -32,6 +32,19 @@ fn a_flag_that_is_not_there_is_a_usage_error() {
 }
 
 #[test]
+fn a_url_in_place_of_a_command_is_told_what_to_write() {
+    let run = pelton(&["http://127.0.0.1:9/x"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("pelton get 'http://127.0.0.1:9/x'"), "{}", run.stderr);
+}
+
+#[test]
+fn what_keeps_the_report_from_being_written_is_said_once() {
+    let run = pelton(&["get", "--report", "/nonexistent/r.json", "http://127.0.0.1:9/x"]);
+    assert_eq!(run.stderr.matches("/nonexistent/r.json").count(), 1, "{}", run.stderr);
+}
+
+#[test]
 fn bad_values_are_usage_errors_that_say_how_to_write_it() {
     for (flag, hint) in [
         ("--min-split-size=1.5M", "64K"),

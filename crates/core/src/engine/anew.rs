@@ -4,6 +4,7 @@ use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
 use super::event::{Action, Failure, FileId};
+use super::file::Shelved;
 use super::{Engine, Stream};
 
 impl Engine {
@@ -35,7 +36,8 @@ impl Engine {
             entry.ranges.stream_ids().find(|id| self.streams.get(id).is_some_and(Stream::is_plain));
         entry.ignores_ranges = true;
         let Some(survivor) = from_start else {
-            entry.shelved = entry.resumable();
+            let part = entry.resumable();
+            entry.shelved = part.map(|part| Shelved { part, reason: reason.clone() });
             self.start_anew(file, reason);
             return;
         };
@@ -71,7 +73,8 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         let bytes = entry.ranges.done_bytes();
         entry.forget_version();
-        if bytes > 0 {
+        // What is put aside may yet be of use.
+        if bytes > 0 && entry.shelved.is_none() {
             self.actions.push(Action::Restart { file, bytes, reason });
         }
     }

@@ -136,6 +136,9 @@ pub struct Existing {
     pub modified: Option<SystemTime>,
     /// Its size tells whether it is the server's, where that tells no time: not enough for who wants it replaced.
     pub size_tells: bool,
+    /// Where the server tells neither size nor time the whole file comes, and [`finish`](crate::sink::Output::finish)
+    /// finds out whether its bytes are those that are there, which stay.
+    pub bytes_tell: bool,
 }
 
 impl Existing {
@@ -465,7 +468,7 @@ mod tests {
     #[test]
     fn what_is_there_is_told_by_size_and_by_the_time_that_the_server_tells() {
         let at = |millis| Some(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
-        let there = Existing { size: 10, modified: at(5_700), size_tells: true };
+        let there = Existing { size: 10, modified: at(5_700), size_tells: true, bytes_tell: false };
         assert!(there.is_version(Some(10), at(5_000)), "the same second");
         assert!(there.is_version(Some(10), None), "the server tells no time");
         assert!(!there.is_version(Some(10), at(6_000)));

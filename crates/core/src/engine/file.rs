@@ -57,6 +57,13 @@ pub(super) struct Entry {
     transfer: Option<Box<Transfer>>,
 }
 
+/// A part that is put aside, why, and is worth nothing as soon as the whole file comes.
+#[derive(Debug)]
+pub(super) struct Shelved {
+    pub(super) part: Resumable,
+    pub(super) reason: String,
+}
+
 /// What is known of a file beyond the list: read and written as if it were fields of [`Entry`].
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
@@ -83,7 +90,7 @@ pub(super) struct Transfer {
     /// Something may have been written that belongs to nothing.
     pub(super) dirty: bool,
     /// What a rerun could continue, though this run begins anew: until it does.
-    pub(super) shelved: Option<Resumable>,
+    pub(super) shelved: Option<Shelved>,
     /// What is there under its name.
     pub(super) opened: Option<OpenedAs>,
     /// Counts failed attempts, however many streams each had.
@@ -303,8 +310,8 @@ impl Entry {
 
     /// What a rerun needs: only for a version that can be told from others.
     pub(super) fn resumable(&self) -> Option<Resumable> {
-        if self.shelved.is_some() {
-            return self.shelved.clone();
+        if let Some(shelved) = &self.shelved {
+            return Some(shelved.part.clone());
         }
         let size = self.ranges.size()?;
         let validator = self.validator.clone()?;

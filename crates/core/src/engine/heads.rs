@@ -9,7 +9,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
 use super::event::{Action, Existing, Failure, FileId, Head, Validator};
-use super::file::OpenedAs;
+use super::file::{OpenedAs, Shelved};
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
@@ -89,7 +89,11 @@ impl Engine {
         self.answers.on_file(head.led_for);
         let can_join = self.can_join(file, &head.validator);
         let entry = &mut self.files[file.index()];
-        entry.shelved = None;
+        if let Some(Shelved { part, reason }) = entry.shelved.take() {
+            let bytes = part.done.iter().map(|range| range.end - range.start).sum();
+            self.actions.push(Action::Restart { file, bytes, reason });
+        }
+        let entry = &mut self.files[file.index()];
         let is_led = head.url != *entry.place() && !entry.asks_at_home;
         entry.located = is_led.then_some(head.url);
         entry.takes_ranges =
@@ -110,7 +114,8 @@ impl Engine {
                 self.keep_existing(now, file, existing.size);
                 return;
             }
-            if !self.config.overwrite {
+            let bytes_tell = existing.bytes_tell && head.total.is_none() && head.modified.is_none();
+            if !self.config.overwrite && !bytes_tell {
                 let failure = differs(entry.spec(), existing, head.total, head.modified.is_some());
                 self.give_up(file, failure);
                 return;
@@ -239,7 +244,7 @@ fn differs(spec: &FileSpec, existing: Existing, total: Option<u64>, tells_date: 
         _ if spec.is_verifiable() => "with another digest than the one that is promised".to_owned(),
         Some(_) => "with another date than the server's".to_owned(),
         None if tells_date => "with another date than the server's".to_owned(),
-        None => "and whether it is the server's can't be known, which tells neither size nor date"
+        None => "and the server tells neither size nor date, so that nothing says whether it is the same"
             .to_owned(),
     };
     let message = format!("{name} exists {difference}; use --overwrite to replace it");

@@ -110,7 +110,9 @@ impl DirectorySink {
                 // Never the same by size and date where a digest says what it is.
                 let size_tells = !spec.is_verifiable();
                 let modified = found.modified().ok().filter(|_| size_tells);
-                return Ok(Opened::Existing(Existing { size: found.len(), modified, size_tells }));
+                let bytes_tell = size_tells && !self.options.overwrite;
+                let size = found.len();
+                return Ok(Opened::Existing(Existing { size, modified, size_tells, bytes_tell }));
             }
             Err(error) if error.kind() == IoKind::NotFound => {}
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),

@@ -3,6 +3,7 @@
 mod claim;
 mod damage;
 mod held;
+mod same;
 
 use std::fs::{self, File};
 use std::io;
@@ -283,7 +284,7 @@ impl Output for PartFile {
     }
 
     fn finish_takes_long(&self) -> bool {
-        self.held.is_none() && (self.is_promised() || self.options.fsync)
+        self.compares() || self.held.is_none() && (self.is_promised() || self.options.fsync)
     }
 
     fn verify(&mut self) -> Result<Option<Damage>> {
@@ -304,6 +305,9 @@ impl Output for PartFile {
         modified: Option<SystemTime>,
         part: Option<&Resumable>,
     ) -> Result<()> {
+        if self.compares() {
+            return self.keep_if_same();
+        }
         let finished = match self.name_what_is_held(modified) {
             Ok(true) => return Ok(()),
             Ok(false) => self.complete(modified),

@@ -150,6 +150,37 @@ fn a_size_alone_does_not_tell_that_a_file_need_not_be_replaced() {
 }
 
 #[test]
+fn bytes_tell_where_the_server_tells_neither_size_nor_date() {
+    let right = wanted().bytes(0..wanted().size);
+    let server = Scripted::start({
+        let right = right.clone();
+        move |_| Reply::status("200 OK").field("ETag", "\"1\"").body(right.clone()).close()
+    })
+    .unwrap();
+    let mut other = right.clone();
+    other[100_000] ^= 1;
+    for (there, is_same) in
+        [(&right[..], true), (&other[..], false), (&right[1..], false), (b"".as_slice(), false)]
+    {
+        let out = tempfile::tempdir().unwrap();
+        let path = place(out.path(), there, wanted().modified());
+        let report = run(client().download([server.url("/f")]).into_dir(out.path()));
+        assert_eq!(report.is_complete(), is_same, "{:?}", report.files);
+        assert_eq!(fs::read(&path).unwrap(), there);
+        assert_eq!(names(out.path()).len(), 1);
+        if !is_same {
+            assert_eq!(report.summary.exit_code, ErrorKind::Exists.exit_code());
+            let message = &file(&report, "f").error.as_ref().unwrap().message;
+            assert!(message.contains("exists with other bytes"), "{message}");
+            assert!(
+                run(overwriting().download([server.url("/f")]).into_dir(out.path())).is_complete()
+            );
+            assert_eq!(fs::read(&path).unwrap(), right);
+        }
+    }
+}
+
+#[test]
 fn a_digest_tells_what_is_there() {
     let origin = start();
     let out = tempfile::tempdir().unwrap();

@@ -17,8 +17,12 @@ use crate::support::{assert_holds, by_last_part, client, names, report_of, tree}
 const STATE: &str = "f.part.state";
 
 fn open_in(directory: &Path) -> (Opened, Box<dyn Output>) {
+    open_with(directory, DirectoryOptions::default())
+}
+
+fn open_with(directory: &Path, options: DirectoryOptions) -> (Opened, Box<dyn Output>) {
     let spec = FileSpec::from_url("http://h/f".parse().unwrap()).unwrap();
-    DirectorySink::new(directory, DirectoryOptions::default()).open(&spec)
+    DirectorySink::new(directory, options).open(&spec)
 }
 
 /// The first `end` bytes of the file are there.
@@ -30,7 +34,10 @@ fn done(end: u64) -> Resumable {
 
 /// A run that has written half of the file and says so.
 fn half(directory: &Path) -> Box<dyn Output> {
-    let (_, mut output) = open_in(directory);
+    half_of(open_in(directory).1)
+}
+
+fn half_of(mut output: Box<dyn Output>) -> Box<dyn Output> {
     output.write_at(0, b"01234").unwrap();
     output.checkpoint(&done(5));
     output
@@ -111,7 +118,8 @@ fn whatever_a_second_run_does_the_part_stays_the_first_ones() {
 fn a_run_under_way_does_not_lose_its_state_to_one_that_looks_at_the_finished_file() {
     let out = tempfile::tempdir().unwrap();
     fs::write(out.path().join("f"), "old").unwrap();
-    let replacing = half(out.path());
+    let overwriting = DirectoryOptions { overwrite: true, ..DirectoryOptions::default() };
+    let replacing = half_of(open_with(out.path(), overwriting).1);
     let state = tree(out.path())[STATE].clone();
     // Nothing stands in the way of taking it for what a killed run has left, but the lock.
     fs::rename(out.path().join("f.part"), out.path().join("elsewhere")).unwrap();

@@ -166,7 +166,7 @@ fn higher_limits_are_used() {
 
 fn existing(size: u64, version: u64) -> Opened {
     let modified = Some(Remote { size, version }.modified());
-    Opened::Existing(Existing { size, modified, size_tells: true })
+    Opened::Existing(Existing { size, modified, size_tells: true, bytes_tell: true })
 }
 
 /// One file of 1 MB, version 2, where `found` lies already.
@@ -188,9 +188,10 @@ fn a_file_that_is_there_already_is_kept() {
     assert_eq!(world.local[0].brought, 0, "304 brings no body");
 
     // Without a time to compare, or with an older one, the server's is another.
-    for found in
-        [existing(MB, 1), Opened::Existing(Existing { size: MB, modified: None, size_tells: true })]
-    {
+    for found in [
+        existing(MB, 1),
+        Opened::Existing(Existing { size: MB, modified: None, size_tells: true, bytes_tell: true }),
+    ] {
         let world = where_lies(found.clone(), false);
         assert_eq!(world.failure(0).kind, ErrorKind::Exists);
         assert!(world.failure(0).message.contains("--overwrite"));
@@ -305,6 +306,19 @@ fn a_part_of_another_version_starts_anew() {
     assert_eq!(*world.ending(0), Ending::Complete);
     assert_eq!(world.local[0].restarts, 1);
     assert_eq!(world.local[0].brought, MB);
+}
+
+#[test]
+fn a_part_of_a_file_that_is_not_there_any_more_is_not_said_to_be_lost() {
+    let mut world = World::new(fixed(1, 4)).host("one", Host::default());
+    world.host_mut("one").files.insert("/0".to_owned(), Remote { size: MB, version: 2 });
+    let specs = world.specs();
+    world.host_mut("one").files.clear();
+    world.found.push((0, part(MB, 2, Some(0..400_000))));
+    world.get(specs);
+    world.run();
+    assert_eq!(world.failure(0).kind, ErrorKind::NotFound);
+    assert_eq!(world.local[0].restarts, 0);
 }
 
 #[test]

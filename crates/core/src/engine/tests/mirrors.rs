@@ -187,7 +187,7 @@ fn a_digest_lets_bytes_be_joined_whatever_the_validators_say() {
 #[test]
 fn a_failure_of_this_machine_asks_no_mirror() {
     let mut world = world(Host::default().files(1, |_| 1_000));
-    let existing = Existing { size: 7, modified: None, size_tells: true };
+    let existing = Existing { size: 7, modified: None, size_tells: true, bytes_tell: true };
     world.found = vec![(0, Opened::Existing(existing))];
     let specs = with_mirrors(&world);
     world.get(specs);
