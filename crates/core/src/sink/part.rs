@@ -305,7 +305,7 @@ impl Output for PartFile {
         modified: Option<SystemTime>,
         part: Option<&Resumable>,
     ) -> Result<()> {
-        if self.compares() {
+        if self.compares() && self.target.exists() {
             return self.keep_if_same();
         }
         let finished = match self.name_what_is_held(modified) {
