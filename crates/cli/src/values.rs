@@ -45,7 +45,7 @@ fn not_a_size() -> String {
 
 /// A rate in bit/s: a number, and K, M or G for powers of 1000.
 pub(crate) fn rate(text: &str) -> Result<BitRate, String> {
-    let malformed = || "a rate is a number of bit/s, with K, M or G for powers of 1000: 50M, 2.5G";
+    let malformed = || "a rate is a number of bit/s, with K, M or G for powers of 1000: 50M, 2.5G; 500 kB/s are 4M";
     let (digits, factor) = match suffix(text) {
         None => (text, 1.0),
         Some((digits, 'K')) => (digits, 1e3),

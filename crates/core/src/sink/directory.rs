@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::files::{irregular, is_irregular};
+use super::files::{irregular, is_irregular, may_write};
 use super::names::{SeenNames, link_out_of};
 use super::part::PartFile;
 use super::space::space_at;
@@ -58,6 +58,8 @@ pub struct DirectorySink {
     found: Option<Arc<Directory>>,
     /// Nothing was in it before this run, so that nothing needs to be looked for.
     was_empty: bool,
+    /// Why no file can be made in it, as the system's number of that: so none is asked for in vain.
+    refused: Option<i32>,
 }
 
 impl DirectorySink {
@@ -70,6 +72,7 @@ impl DirectorySink {
             made: PathBuf::new(),
             found: None,
             was_empty: false,
+            refused: None,
         }
     }
 
@@ -80,8 +83,18 @@ impl DirectorySink {
         let is_empty = || fs::read_dir(directory).is_ok_and(|mut found| found.next().is_none());
         self.was_empty = is_new || is_first && is_empty();
         self.found = Directory::open(&self.directory, directory).map(Arc::new);
+        self.refused = may_write(directory).err().and_then(|error| error.raw_os_error());
         directory.clone_into(&mut self.made);
         Ok(())
+    }
+
+    fn fresh(&self, output: &mut PartFile) -> Result<Opened> {
+        if let Some(refused) = self.refused {
+            let error = io::Error::from_raw_os_error(refused);
+            return Err(io_failure(&self.made, "can't be written to", error));
+        }
+        output.is_alone_in(self.found.as_ref());
+        Ok(Opened::Fresh)
     }
 
     fn look(&mut self, spec: &FileSpec, output: &mut PartFile) -> Result<Opened> {
@@ -100,8 +113,7 @@ impl DirectorySink {
             return Err(Error::new(ErrorKind::Exists, message));
         }
         if self.was_empty {
-            output.is_alone_in(self.found.as_ref());
-            return Ok(Opened::Fresh);
+            return self.fresh(output);
         }
         match fs::metadata(&output.target) {
             Ok(found) if !found.is_file() => return Err(irregular(&output.target)),
@@ -118,8 +130,7 @@ impl DirectorySink {
             Err(error) => return Err(io_failure(&output.target, "can't be looked at", error)),
         }
         let Ok(part) = fs::symlink_metadata(&output.part) else {
-            output.is_alone_in(self.found.as_ref());
-            return Ok(Opened::Fresh);
+            return self.fresh(output);
         };
         if let Some(path) =
             [&output.part, &output.state].into_iter().find(|path| is_irregular(path))

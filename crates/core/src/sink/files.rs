@@ -150,6 +150,23 @@ pub(super) fn write_all_at(file: &File, mut offset: u64, mut data: &[u8]) -> io:
     Ok(())
 }
 
+/// Whether files may be made in `directory`, as far as that can be told before.
+#[cfg(target_os = "linux")]
+pub(super) fn may_write(directory: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    use rustix::io::Errno;
+    match accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        Err(error @ (Errno::ACCESS | Errno::ROFS)) => Err(error.into()),
+        // It may be that the system does not know how to tell.
+        _ => Ok(()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) const fn may_write(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn reserve(file: &File, size: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};

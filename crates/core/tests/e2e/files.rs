@@ -149,6 +149,23 @@ fn a_size_alone_does_not_tell_that_a_file_need_not_be_replaced() {
     assert!(fs::read(path).unwrap() != right);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn where_no_file_can_be_made_none_is_asked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let out = tempfile::tempdir().unwrap();
+    fs::set_permissions(out.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    if fs::write(out.path().join("mine"), "").is_ok() {
+        // Nothing is forbidden to a superuser.
+        return;
+    }
+    let origin = start();
+    let report = run(client().download([origin.url("/f")]).into_dir(out.path()));
+    let message = &file(&report, "f").error.as_ref().unwrap().message;
+    assert!(message.contains("can't be written to"), "{message}");
+    assert_eq!(origin.requests(), 0);
+}
+
 #[test]
 fn bytes_tell_where_the_server_tells_neither_size_nor_date() {
     let right = wanted().bytes(0..wanted().size);
