@@ -281,7 +281,9 @@ impl Engine {
         let planned = (self.lanes_in_all() / self.widening()).max(1);
         let factor = self.most_lanes().div_ceil(planned);
         let rtt = self.link.estimate().rtt;
-        if self.sizes.knows_any() {
+        // That others are here already, too, is no more than likely.
+        let are_here = !self.waiting.is_empty() && self.waiting.bytes() == Bytes::ZERO;
+        if self.sizes.knows_any() && !are_here {
             self.growth.widen(now, rtt, factor);
         } else {
             self.growth.widen_by_guess(now, rtt, factor);
