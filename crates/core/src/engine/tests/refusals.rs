@@ -11,6 +11,15 @@ use super::host::{Ending, Host, Remote};
 use super::world::World;
 use crate::ErrorKind;
 
+/// How long all files of `host` take.
+fn seconds_for_all(policy: Box<dyn Policy>, host: Host) -> f64 {
+    let mut world = World::new(policy).host("one", host);
+    world.get_all();
+    world.run();
+    world.assert_each_byte_once();
+    world.seconds()
+}
+
 fn refusing() -> World {
     let host = Host { bears: 0, ..Host::default().files(400, |_| 300_000) };
     let mut world = World::new(fixed(32, 1)).host("one", host);
@@ -105,11 +114,7 @@ fn where_some_files_are_ready_and_others_are_made_the_others_wait_for_themselves
         for policy in adaptive() {
             let name = policy.name().to_owned();
             let host = host.clone().files(200, |_| 30_000);
-            let mut world = World::new(policy).host("one", host);
-            world.get_all();
-            world.run();
-            world.assert_each_byte_once();
-            let took = world.seconds();
+            let took = seconds_for_all(policy, host);
             assert!(took < most, "{name}, {times} times, {retry_after:?}, {turns_away}: {took}");
         }
     }
@@ -139,11 +144,7 @@ fn a_429_for_one_of_some_holds_no_others_up() {
         for policy in adaptive() {
             let name = policy.name().to_owned();
             let host = host.clone().files(200, |_| 30_000);
-            let mut world = World::new(policy).host("one", host);
-            world.get_all();
-            world.run();
-            world.assert_each_byte_once();
-            let took = world.seconds();
+            let took = seconds_for_all(policy, host);
             assert!(took < most, "{name}, {refuses_part}: {took}");
         }
     }
