@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::overdue::AnswerTimes;
 use crate::silence::PROCESS_TURN;
+use crate::turns::Turns;
 
 /// What an answer counts in the mean.
 const NEW: f64 = 0.1;
@@ -37,6 +38,8 @@ pub struct Answer {
     pub rtt: Duration,
     /// How long the path needs for what came meanwhile. `None` where what it carries is not known.
     pub busy: Option<Duration>,
+    /// How many requests its server had still to answer as this one was made. `None` where it waited for others anyhow.
+    pub ahead: Option<u32>,
 }
 
 impl Answer {
@@ -57,6 +60,7 @@ pub struct Answers {
     mean: Duration,
     least: Duration,
     times: AnswerTimes,
+    turns: Turns,
     /// What servers thought about each of the last ones, in a ring.
     thoughts: [Duration; LATELY],
     /// Their median.
@@ -71,6 +75,9 @@ impl Answers {
     /// which had the path for itself.
     pub fn add(&mut self, answer: Answer) -> Duration {
         self.least = if self.count == 0 { answer.took } else { self.least.min(answer.took) };
+        if let (Some(waited), Some(ahead)) = (answer.thought(), answer.ahead) {
+            self.turns.add(ahead, waited);
+        }
         let thought = answer.thought().unwrap_or_else(|| self.always_thought(answer.rtt));
         self.thoughts[self.count as usize % LATELY] = thought;
         self.count = self.count.saturating_add(1);
@@ -125,8 +132,13 @@ impl Answers {
     }
 
     /// How long servers thought about the last ones, the median of them: one that was lost says nothing of that.
-    pub const fn thought(&self) -> Duration {
-        self.thought
+    pub fn thought(&self) -> Duration {
+        self.turns.wait(0).unwrap_or(self.thought)
+    }
+
+    /// How long a further answer would be waited for with so many requests ahead of its own, where they are answered in turns.
+    pub fn wait_for_turn(&self, ahead: u32) -> Option<Duration> {
+        self.turns.wait(ahead)
     }
 
     /// Whether they wait in a queue that holds many times what a path of `rtt` does.
@@ -150,7 +162,7 @@ mod tests {
 
     /// Over a path of 10 ms that is busy for so long.
     fn answer(took: u64, busy: u64) -> Answer {
-        Answer { took: ms(took), rtt: ms(10), busy: Some(ms(busy)) }
+        Answer { took: ms(took), rtt: ms(10), busy: Some(ms(busy)), ahead: None }
     }
 
     fn having_seen(seen: impl IntoIterator<Item = Answer>) -> Answers {

@@ -68,4 +68,5 @@ pub mod slump;
 pub mod spread;
 pub mod tail;
 pub mod time;
+pub mod turns;
 pub mod units;

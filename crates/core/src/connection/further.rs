@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use http::{Method, Request};
 use pelton_algos::answers::thinks_after;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 
 use super::client::{GetRequest, Http};
@@ -153,12 +153,22 @@ impl Further {
     }
 
     /// The answer, once that to `before` was read. `None` where none comes: then the connection is closed.
-    pub(crate) async fn answer(self, before: &GetResponse) -> Option<GetResponse> {
+    pub(crate) async fn answer(mut self, before: &GetResponse) -> Option<GetResponse> {
         let began = Instant::now();
         // Beside the other one it has waited as long already.
-        let patience = self.patience.max(before.response_time);
-        let answer = timeout(patience, self.answer).await;
-        let Some((head, body)) = answer.ok().and_then(std::result::Result::ok) else {
+        let mut patience = self.patience.max(before.response_time);
+        let answer = loop {
+            if let Ok(answer) = timeout_at(began + patience, &mut self.answer).await {
+                break answer.ok();
+            }
+            // Others have waited longer by now.
+            let longer = self.set.answered.at_longest();
+            if longer <= patience {
+                break None;
+            }
+            patience = longer;
+        };
+        let Some((head, body)) = answer else {
             if self.is_behind {
                 self.set.missed.note(false);
             }

@@ -178,8 +178,8 @@ impl Engine {
             .map(|id| &self.files[id.index()])
             .map(|e| (e.ranges.streams() as u32).saturating_sub(parallelism(e.class)))
             .sum();
-        for _ in 0..spare.saturating_sub(beyond) {
-            if !self.help_neediest(now, &files) {
+        for further in (1..=spare.saturating_sub(beyond)).rev() {
+            if !self.help_neediest(now, &files, further) {
                 return;
             }
         }
@@ -230,9 +230,12 @@ impl Engine {
         }
     }
 
-    /// One more stream for the file with the most left to do for each of its streams.
-    fn help_neediest(&mut self, now: Timestamp, files: &[FileId]) -> bool {
+    /// One more stream for the file with the most left to do for each of its streams, of so many `further` ones for all.
+    fn help_neediest(&mut self, now: Timestamp, files: &[FileId], further: u32) -> bool {
         let most = self.config.limits.max_streams_per_file.unwrap_or(u32::MAX);
+        // Where servers think, what has just begun is not split: all at once get even parts.
+        let at_once = self.are_answers_thought_about();
+        let of_each = if at_once { further.div_ceil(files.len().max(1) as u32) } else { 1 };
         let neediest = files
             .iter()
             .map(|id| (*id, &self.files[id.index()]))
@@ -240,7 +243,7 @@ impl Engine {
             .map(|(id, entry)| (id, entry, entry.ranges.streams() as u32 + 1))
             .filter(|(_, entry, wanted)| *wanted <= most && self.room_to_split(now, entry.origin))
             .max_by_key(|(_, entry, wanted)| entry.outstanding() / u64::from(*wanted))
-            .map(|(id, _, wanted)| (id, wanted));
+            .map(|(id, entry, _)| (id, (entry.ranges.streams() as u32 + of_each).min(most)));
         neediest.is_some_and(|(file, wanted)| self.start_stream(now, file, wanted))
     }
 
@@ -330,7 +333,8 @@ impl Engine {
         let bears_parts = !state.multiplexes && !state.has_had_enough && !self.shows_order(entry);
         let in_parts = bears_parts && (!whole || begins());
         let (path, answer) = (self.link.estimate(), self.answers.mean());
-        let thought = self.answers.thought();
+        let others = self.streams.len() as u32;
+        let thought = self.answers.wait_for_turn(others).unwrap_or_else(|| self.answers.thought());
         let parts = in_parts.then(|| Outset { rtt: path.rtt, answer, thought, rate: rate() });
         let fetch = Fetch {
             stream,
@@ -351,6 +355,7 @@ impl Engine {
         let stands_in = entry.silences.pop();
         let brought_before = self.brought();
         let answered_before = self.origins[origin.0 as usize].answered;
+        let ahead = self.ahead(origin, in_parts);
         self.note_activity(now);
         self.stall_check.get_or_insert(now + self.config.stall_timeout);
         self.next_look.get_or_insert(now + look_interval(path.rtt));
@@ -368,6 +373,7 @@ impl Engine {
                 has_head: false,
                 brought_before,
                 answered_before,
+                ahead,
                 stands_in,
                 recent: Recent::starting(now),
             },

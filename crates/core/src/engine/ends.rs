@@ -22,6 +22,9 @@ impl OriginState {
     }
 }
 
+/// Who waits for its turn does so for no more than so many times what that takes.
+const TURNS: u32 = 2;
+
 impl Engine {
     /// Connections that are open and bear nothing while the last bytes are on their way: they bring those as well.
     pub(super) fn idle_at_end(&self) -> u32 {
@@ -93,10 +96,11 @@ impl Engine {
         let came_at = self.origins.iter().map(|origin| origin.came_at).max().unwrap_or_default();
         let silence = now.saturating_since(came_at);
         let patience = patience.where_nothing_comes(silence, rtt, answer_time);
-        if self.are_answers_thought_about() {
-            patience.with_thoughts(self.answers.times().at_longest())
-        } else {
-            patience
+        let longest = self.answers.times().at_longest();
+        match self.turns() {
+            Some(turns) => patience.with_thoughts(longest.max(turns.wait * TURNS)),
+            None if self.are_answers_thought_about() => patience.with_thoughts(longest),
+            None => patience,
         }
     }
 
@@ -109,7 +113,8 @@ impl Engine {
 
     fn silent_streams(&self, now: Timestamp, patience: Patience) -> Vec<(StreamId, Stream)> {
         let is_silent = |stream: &Stream| {
-            let once = if stream.has_head { patience.within } else { patience.before };
+            let waits = stream.recent.waits_for_answer();
+            let once = if waits { patience.before } else { patience.within };
             stream.recent.silent_for(now) >= once * self.times_longer(stream.file)
         };
         self.streams.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (*id, *s)).collect()

@@ -38,7 +38,7 @@ impl Engine {
         let files: u32 = self.origins.iter().map(OriginState::files_in_transfer).sum();
         Some(LaneUse {
             rate: self.goodput,
-            all_busy: self.has_work_for_more(),
+            all_busy: self.has_work_for_more() && self.turns().is_none(),
             times_used: files / planned,
             may_double: in_use.saturating_mul(3) / 2 <= most,
             is_filling: self.link.is_filling(),

@@ -16,6 +16,15 @@ use crate::ErrorKind;
 use crate::catalog::FileSpec;
 use crate::connection::{Protocol, shown};
 
+/// Requests that servers answer one after another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InTurns {
+    /// How many wait.
+    pub(super) waiting: u32,
+    /// How long one more would.
+    pub(super) wait: Duration,
+}
+
 impl Engine {
     pub(super) fn on_head(&mut self, now: Timestamp, stream: StreamId, mut head: Head) {
         let rtt = self.link.estimate().rtt;
@@ -35,7 +44,8 @@ impl Engine {
         let came = self.brought().saturating_sub(asked.brought_before);
         let busy = self.busy_with(came);
         let rtt = self.link.estimate().rtt;
-        self.note_response(now, Answer { took: head.response_time, rtt, busy });
+        let ahead = asked.ahead.filter(|_| !asked.has_head);
+        self.note_response(now, Answer { took: head.response_time, rtt, busy, ahead });
         let answers = self.answers.count();
         self.origin(answered_by).note_sign(now, answers);
         if answered_by != asked.origin {
@@ -61,6 +71,27 @@ impl Engine {
         } else if !std::mem::replace(&mut entry.gave_range, true) {
             self.cut_plain_get(file);
         }
+    }
+
+    /// How many requests `origin` has still to answer as it is asked for more. Where files share connections over HTTP/1.1
+    /// each waits for those before it anyhow.
+    pub(super) fn ahead(&self, origin: OriginId, in_parts: bool) -> Option<u32> {
+        let state = &self.origins[origin.0 as usize];
+        if !in_parts {
+            return (self.pipelined(state) == 1)
+                .then(|| state.streams.saturating_sub(state.served));
+        }
+        let waits = |it: &&Stream| it.origin == origin && it.recent.waits_for_answer();
+        u32::try_from(self.streams.values().filter(waits).count()).ok()
+    }
+
+    /// What waits for its turn, where servers answer one request after another.
+    pub(super) fn turns(&self) -> Option<InTurns> {
+        self.answers.wait_for_turn(0)?;
+        let waits = |it: &&Stream| it.recent.waits_for_answer();
+        let waiting = u32::try_from(self.streams.values().filter(waits).count()).ok()?;
+        let wait = self.answers.wait_for_turn(waiting)?;
+        Some(InTurns { waiting, wait })
     }
 
     /// How long the path needs for so many `bytes`. Answers that share connections wait for their windows, too.

@@ -100,6 +100,8 @@ struct Stream {
     brought_before: Bytes,
     /// How many requests its host had answered by then.
     answered_before: u64,
+    /// How many others it had still to answer, where it may answer all at once.
+    ahead: Option<u32>,
     /// For how long one was silent in whose place it was asked for.
     stands_in: Option<Duration>,
     recent: Recent,

@@ -21,6 +21,9 @@ const WORTHWHILE_ANSWERS: u32 = 3;
 /// Where a server thinks about each answer, how fast one comes is known after this part of that time.
 const SAMPLES_OF_ANSWER: u32 = 8;
 
+/// So many requests that wait for their turn keep busy who answers one after the other.
+const ENOUGH_WAIT: u32 = 2;
+
 /// Below this a range is never split by itself: a new connection with TLS costs some 5 kB.
 const LEAST_SPLIT: Bytes = Bytes::kib(64);
 
@@ -48,6 +51,8 @@ pub(super) struct Splits {
     thinks: bool,
     /// That is worth being waited for.
     finds_out: bool,
+    /// Requests of others wait for their turn, and one more would make nobody sooner.
+    have_others_their_turn: bool,
     least: Bytes,
     usual: Bytes,
     /// The user has set the floor.
@@ -105,7 +110,9 @@ impl Engine {
         let link = self.link.estimate();
         // Over a shared connection an answer waits behind others: that says nothing of a connection of its own.
         let shares = self.shares_connections();
-        let answer = if shares { Duration::ZERO } else { self.answers.mean() };
+        let mean = if shares { Duration::ZERO } else { self.answers.mean() };
+        let turns = self.turns();
+        let answer = turns.map_or(mean, |turns| turns.wait);
         let is_far_from_full = self.goodput.bps() < link.bandwidth.bps() * FREE;
         let is_at_end = self.is_at_end();
         let is_free = is_far_from_full || is_at_end && self.idle_connections() > 0;
@@ -115,7 +122,7 @@ impl Engine {
         let of_each = self.goodput * part(streams.max(1));
         let few = if self.is_thrifty() { FEW_TOGETHER } else { 1 };
         // What streams bring that mostly wait for their server says nothing of what one brings that was answered.
-        let thinks = self.are_answers_thought_about();
+        let thinks = turns.is_some() || self.are_answers_thought_about();
         Splits {
             of_each: if thinks && share > of_each { share } else { of_each },
             share,
@@ -123,6 +130,7 @@ impl Engine {
             answer: link.rtt.max(answer),
             thinks,
             finds_out: thinks,
+            have_others_their_turn: turns.is_some_and(|turns| turns.waiting >= ENOUGH_WAIT),
             least: if shares && is_at_end {
                 LEAST_OF_SHARED
             } else if is_free {
@@ -256,6 +264,9 @@ impl Splits {
         remaining: u64,
         costs_connection: bool,
     ) -> Option<Duration> {
+        if self.have_others_their_turn {
+            return None;
+        }
         let begun = recent.begun(now, self.rtt);
         let is_known = |begun: Begun| begun.age >= self.answer / SAMPLES_OF_ANSWER;
         let waits = || recent.waits_for_part(now, self.answer);
@@ -302,7 +313,8 @@ impl Splits {
         if self.is_set || self.of_each == BitRate::ZERO {
             return self.usual;
         }
-        (rate * self.worthwhile()).max(self.least).min(self.usual)
+        let floor = (rate * self.worthwhile()).max(self.least);
+        if self.thinks { floor } else { floor.min(self.usual) }
     }
 }
 
@@ -322,6 +334,7 @@ mod tests {
             answer: RTT,
             thinks: false,
             finds_out: false,
+            have_others_their_turn: false,
             least: LEAST_SPLIT,
             usual,
             is_set: false,

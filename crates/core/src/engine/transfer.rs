@@ -88,7 +88,11 @@ impl Engine {
         let state = self.origin(origin);
         state.came += bytes;
         state.came_at = now;
+        let are_in_turns = self.answers.wait_for_turn(0).is_some();
         let Some(known) = self.streams.get_mut(&stream) else { return };
+        if are_in_turns {
+            known.recent.end_turn(now);
+        }
         known.recent.on_data(now, bytes, enough);
         let (file, attempt) = (known.file, known.attempt);
         // What begins anew has paid when all of it is there.

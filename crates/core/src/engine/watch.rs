@@ -108,9 +108,26 @@ impl Recent {
         }
     }
 
+    /// Whether it waits for its server, for its first answer or for the next one.
+    pub(super) const fn waits_for_answer(&self) -> bool {
+        self.head_at.is_none() || self.is_between_parts()
+    }
+
+    /// Something comes. The wait for its turn, if that was one, says nothing of how fast.
+    pub(super) fn end_turn(&mut self, now: Timestamp) {
+        if self.is_between_parts() {
+            self.on_continued(now, self.rtt);
+        }
+    }
+
     /// It asked for more, behind so many bytes that are still to come.
     pub(super) const fn on_asked(&mut self, ahead: u64) {
         self.part_from = self.bytes + ahead;
+    }
+
+    /// Whether all that it asked for before its last request has come.
+    const fn is_between_parts(&self) -> bool {
+        self.part_from > 0 && self.bytes == self.part_from
     }
 
     /// Whether all that it asked for before has come, and the answer to its last request is waited for, for no longer than
@@ -283,11 +300,16 @@ impl Engine {
         let interval = look_interval(rtt);
         self.next_look = Some(now + interval);
         let (came, time) = self.take_came(now);
+        let in_turns = self.turns().is_some();
         let mut by_origin: Vec<Vec<Watched>> = vec![Vec::new(); self.origins.len()];
         for (id, stream) in &mut self.streams {
             if let Some(rate) = stream.recent.first_rate(now) {
                 let state = &mut self.origins[stream.origin.0 as usize];
                 state.tail.on_rate(rate, state.streams);
+            }
+            // Who waits for its turn is no slower than others.
+            if in_turns && stream.recent.waits_for_answer() {
+                continue;
             }
             let Some(rate) = stream.recent.rate(now, interval) else { continue };
             let entry = &self.files[stream.file.index()];

@@ -31,6 +31,11 @@ impl Answered {
         self.times.get().is_none()
     }
 
+    /// How long another answer may take.
+    pub(in crate::connection) fn at_longest(&self) -> Duration {
+        self.times.get().map_or(Duration::ZERO, |times| times.at_longest())
+    }
+
     fn add(&self, took: Duration, is_first: bool) {
         let further = self.further.get();
         let mut times = self.times.get().unwrap_or_default();

@@ -47,6 +47,10 @@ pub(super) struct Host {
     pub(super) thinks: Duration,
     /// For a tenth of it about some, and for three times as long about others.
     pub(super) thinks_unevenly: bool,
+    /// Answers one request after another, and takes so long for each.
+    pub(super) takes_each: Duration,
+    /// When it has done with all of them.
+    pub(super) done_at: Timestamp,
     /// Pauses in each body after so many bytes, for so long at least and at most.
     pub(super) pauses: Option<(u64, (Duration, Duration))>,
     /// Ends each body so long after its last byte.
@@ -113,6 +117,12 @@ pub(super) struct Host {
 }
 
 impl Host {
+    /// How long what it is asked now waits until it has done with it.
+    pub(super) fn takes_turn(&mut self, now: Timestamp) -> Duration {
+        self.done_at = self.done_at.max(now) + self.takes_each;
+        self.done_at.saturating_since(now)
+    }
+
     /// How long it thinks about what it answers to this stream.
     pub(super) fn thinks_about(&self, stream: StreamId) -> Duration {
         let parts = [1.0, 0.1, 3.0, 0.5, 0.3];
@@ -139,6 +149,8 @@ impl Default for Host {
             in_turn: false,
             thinks: Duration::ZERO,
             thinks_unevenly: false,
+            takes_each: Duration::ZERO,
+            done_at: Timestamp::START,
             pauses: None,
             ends_late: Duration::ZERO,
             ranges: true,

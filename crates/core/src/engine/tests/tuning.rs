@@ -7,7 +7,7 @@ use pelton_algos::policy::{Eht, Hat, LowE};
 use url::Url;
 
 use super::super::*;
-use super::complete::{fixed, policies};
+use super::complete::{adaptive, fixed, policies};
 use super::host::Host;
 use super::learnt::origin;
 use super::world::World;
@@ -395,4 +395,21 @@ fn streams_that_did_not_pay_end_only_where_each_has_its_connection() {
     };
     assert!(ended(Protocol::Http11) > 0, "there was no trial");
     assert_eq!(ended(Protocol::Http2), 0, "what was promised comes anyhow");
+}
+
+#[test]
+fn who_answers_one_request_after_another_is_not_asked_for_more_and_more() {
+    for policy in adaptive() {
+        let name = policy.name().to_owned();
+        // Each stream brings 3.2 MB/s, and each request costs all others a tenth of a second.
+        let (rtt, takes_each) = (Duration::from_millis(2), Duration::from_millis(100));
+        let host = Host { rtt, takes_each, window: 6_400, ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(1, |_| 50 * MB));
+        world.mbps = 1_000.0;
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        let (requests, seconds) = (world.fetches.len(), world.seconds());
+        assert!(requests < 40 && seconds < 4.5, "{name}: {requests} requests, {seconds} s");
+    }
 }

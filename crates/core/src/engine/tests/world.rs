@@ -26,6 +26,8 @@ const TOO_MANY_AT_ONCE: u32 = 100_000;
 /// A request under way.
 #[derive(Debug, Clone)]
 pub(super) struct Live {
+    /// How long its first answer takes.
+    answers_after: Duration,
     pub(super) fetch: Fetch,
     pub(super) host: String,
     remote: Option<Remote>,
@@ -470,8 +472,12 @@ impl World {
             let has_digest = self.engine.spec(fetch.file).digest.is_some();
             assert!(fetch.total.is_some() && (fetch.validator.is_some() || has_digest));
         }
+        let asked = self.hosts.get_mut(&host).unwrap();
+        let answers_after =
+            asked.rtt + asked.thinks_about(fetch.stream) + asked.takes_turn(self.now);
         let live = Live {
             host: host.clone(),
+            answers_after,
             remote: None,
             streaming: false,
             position: range.as_ref().map_or(0, |range| range.start),
@@ -488,8 +494,7 @@ impl World {
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
         *self.streams.entry(fetch.file).or_default() += 1;
-        let host_of_it = &self.hosts[&host];
-        let waits = host_of_it.led_for() + rtt + host_of_it.thinks_about(fetch.stream);
+        let waits = self.hosts[&host].led_for() + answers_after;
         self.later(waits, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
         if self.live.len() > self.descriptors {
@@ -681,7 +686,7 @@ impl World {
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,
-            response_time: host.rtt + host.thinks_about(live.fetch.stream),
+            response_time: live.answers_after,
             led_for: host.led_for(),
         });
         Verdict::Body { head, remote, breaks_after }
