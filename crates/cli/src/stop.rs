@@ -2,11 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
+use std::thread;
 
 use pelton_core::{Canceller, Result};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 
 use crate::exit;
 
@@ -54,27 +54,34 @@ pub(crate) fn asked() -> Result<impl Future<Output = ()>> {
 }
 
 /// Listens for the signals that ask to stop, until it is dropped: the first cancels the run, the
-/// second ends the process at once.
+/// second ends the process at once. It does so on a thread of its own, as a reader that does not read may hold up
+/// who writes.
 pub(crate) struct Interrupt {
     noticed: Arc<Notify>,
-    task: AbortHandle,
+    dropped: Arc<Notify>,
 }
 
 impl Interrupt {
     /// Cancels with `canceller`.
     pub(crate) fn listen(canceller: Canceller) -> Result<Self> {
-        let signals = Signals::new();
-        let mut signals = signals.map_err(|error| exit::io("signals can't be caught", error))?;
-        let noticed = Arc::new(Notify::new());
-        let notify = Arc::clone(&noticed);
-        let task = tokio::spawn(async move {
-            signals.next().await;
-            canceller.cancel();
-            notify.notify_one();
-            signals.next().await;
-            std::process::exit(i32::from(exit::INTERRUPTED));
-        });
-        Ok(Self { noticed, task: task.abort_handle() })
+        let failed = |error| exit::io("signals can't be caught", error);
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let signals = {
+            let _inside = runtime.enter();
+            Signals::new().map_err(failed)?
+        };
+        let (noticed, dropped) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+        let (notify, until) = (Arc::clone(&noticed), Arc::clone(&dropped));
+        let watch = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = until.notified() => {}
+                    () = obey(signals, &canceller, &notify) => {}
+                }
+            });
+        };
+        thread::Builder::new().name("pelton-signals".to_owned()).spawn(watch).map_err(failed)?;
+        Ok(Self { noticed, dropped })
     }
 
     /// Ends once when the first signal has come.
@@ -83,9 +90,17 @@ impl Interrupt {
     }
 }
 
+async fn obey(mut signals: Signals, canceller: &Canceller, noticed: &Notify) {
+    signals.next().await;
+    canceller.cancel();
+    noticed.notify_one();
+    signals.next().await;
+    std::process::exit(i32::from(exit::INTERRUPTED));
+}
+
 impl Drop for Interrupt {
     fn drop(&mut self) {
-        self.task.abort();
+        self.dropped.notify_one();
     }
 }
 

@@ -1059,7 +1059,7 @@ pelton_code pelton_job_event_fd(const struct pelton_job *job,
 
 /**
  * Waits for the end of the run at most `timeout_ms` milliseconds, or forever if that is negative.
- * Events are left where they are.
+ * Events are left where they are; a callback has been told of the end, and has returned.
  *
  * PELTON_CODE_OK: every file is there. If files failed, the code of their failures if it is the same
  * for all, else PELTON_CODE_UNFINISHED; `*error` has the first one's message. A run that could not

@@ -1,7 +1,7 @@
 //! The command against an origin on this machine.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::process::Command;
 
 use pelton_core::catalog::{Digest, DigestAlgorithm};
@@ -351,6 +351,28 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let file = events(&told.stdout).into_iter().find(|event| event["event"] == "file").unwrap();
     assert!(file["resumed_from"].as_u64().unwrap() > 100_000, "{file}");
     assert_there(&run, "c.bin", &files()[2]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_whose_reader_does_not_read_can_be_stopped() {
+    let (origin, run) = (origin(), Run::new());
+    let (_unread, mut full) = std::io::pipe().unwrap();
+    // As much as it holds: the first line of the run is too much.
+    full.write_all(&[b'\n'; 64 * 1024]).unwrap();
+    let mut command = run.command(&["get", "--json", &origin.url("/d/b.txt")]);
+    let mut child = command.stdout(full).spawn().unwrap();
+    while !run.folder().join("b.txt").exists() {
+        std::thread::yield_now();
+    }
+    let pid = child.id().to_string();
+    let status = loop {
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(130));
 }
 
 #[cfg(unix)]

@@ -20,7 +20,7 @@ use url::Url;
 
 use super::names::{self, relative_name};
 use super::spec::{Digest, FileSpec, parse_header, parse_url};
-use crate::connection::shown;
+use crate::connection::without_userinfo;
 use crate::{Error, ErrorKind, Result};
 
 /// The files of a list of URLs.
@@ -47,13 +47,13 @@ pub fn parse(text: &str) -> Result<Vec<FileSpec>> {
     Ok(files)
 }
 
-/// A list that [`parse`] reads as `files`, without what is secret: user names, passwords and headers.
+/// A list that [`parse`] reads as `files`, without user names, passwords and headers. What queries hold stays, signatures
+/// and tokens too: without them these are other URLs.
 pub fn write(files: &[FileSpec]) -> String {
     let mut list = String::new();
     for file in files {
-        let places: Vec<String> =
-            std::iter::once(&file.url).chain(&file.mirrors).map(shown).collect();
-        list += &places.join("\t");
+        let places = std::iter::once(&file.url).chain(&file.mirrors).map(without_userinfo);
+        list += &places.map(String::from).collect::<Vec<_>>().join("\t");
         list.push('\n');
         // A name that no line can hold follows from the URL again, or not.
         if !file.name.contains(char::is_control) {
@@ -148,7 +148,7 @@ mod tests {
     fn a_list_that_is_written_is_read_again_without_secrets() {
         let digest = format!("sha-256={}", "ab".repeat(32));
         let text = format!(
-            "https://me:secret@h/a?x=1\thttps://m/a\n out=sub/b c.bin\n checksum={digest}\n \
+            "https://me:secret@h/a?x=1&X-Amz-Signature=ab\thttps://m/a\n out=sub/b c.bin\n checksum={digest}\n \
              header=Cookie: secret\nhttps://h/plain\n"
         );
         let files = parse(&text).unwrap();
@@ -156,7 +156,7 @@ mod tests {
         assert!(!written.contains("secret"), "{written}");
         let again = parse(&written).unwrap();
         assert_eq!(again.len(), 2);
-        assert_eq!(again[0].url.as_str(), "https://h/a?x=1");
+        assert_eq!(again[0].url.as_str(), "https://h/a?x=1&X-Amz-Signature=ab");
         assert_eq!(again[0].headers, []);
         for (one, other) in files.iter().zip(&again) {
             assert_eq!((&one.name, &one.digest), (&other.name, &other.digest));

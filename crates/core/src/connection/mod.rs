@@ -44,6 +44,7 @@ pub use connector::{Connected, Connector, Io, Segments};
 pub use cookies::Cookies;
 pub(crate) use further::Further;
 pub use netrc::Netrc;
+pub(crate) use origin::without_userinfo;
 pub use origin::{Origin, Scheme, shown, shown_text};
 pub(crate) use pace::ClientRate;
 pub use proxy::Proxies;

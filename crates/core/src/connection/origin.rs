@@ -154,7 +154,7 @@ fn is_secret(field: &str) -> bool {
 }
 
 /// `url` without user name, password and fragment.
-pub(super) fn without_userinfo(url: &Url) -> Url {
+pub(crate) fn without_userinfo(url: &Url) -> Url {
     let mut bare = url.clone();
     // Both fail only for URLs that cannot have a user name in the first place.
     let _ = bare.set_username("");

@@ -148,7 +148,7 @@ impl Router {
 fn route(matcher: &Matcher, uri: &Uri) -> Option<Route> {
     let proxy = matcher.intercept(uri)?;
     let host = proxy.uri().host()?.trim_matches(['[', ']']).to_owned();
-    let port = proxy.uri().port_u16().unwrap_or(DEFAULT_PORT);
+    let port = port(proxy.uri())?;
     match proxy.uri().scheme_str()? {
         "http" => Some(Route::Http { host, port, authorization: proxy.basic_auth().cloned() }),
         scheme @ ("socks5" | "socks5h") => {
@@ -156,6 +156,17 @@ fn route(matcher: &Matcher, uri: &Uri) -> Option<Route> {
             Some(Route::Socks5 { host, port, user, resolves: scheme == "socks5h" })
         }
         _ => None,
+    }
+}
+
+/// The port in the URL of a proxy; `None` where it is none.
+fn port(url: &Uri) -> Option<u16> {
+    let authority = url.authority()?;
+    let (_, host_and_port) =
+        authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
+    match host_and_port.strip_prefix(authority.host())?.strip_prefix(':') {
+        None | Some("") => Some(DEFAULT_PORT),
+        Some(port) => port.parse().ok().filter(|port| *port != 0),
     }
 }
 
@@ -308,7 +319,17 @@ mod tests {
 
     #[test]
     fn what_is_no_proxy_is_refused_without_showing_it() {
-        for bad in ["ftp://u:secret@a.test", "https://secret.test", "socks4://secret", "http://"] {
+        for bad in [
+            "ftp://u:secret@a.test",
+            "https://secret.test",
+            "socks4://secret",
+            "http://",
+            "http://u:secret@a.test:99999",
+            "http://a.test:secret",
+            "socks5://u:secret@a.test:70000",
+            "http://u:secret@[::1]:0",
+            "a.test:18080x",
+        ] {
             let error = environment(&[("all_proxy", bad)]).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Usage, "{bad}");
             assert!(error.message().starts_with("all_proxy: "), "{}", error.message());

@@ -220,7 +220,7 @@ pub unsafe extern "C" fn pelton_job_event_fd(
 }
 
 /// Waits for the end of the run at most `timeout_ms` milliseconds, or forever if that is negative.
-/// Events are left where they are.
+/// Events are left where they are; a callback has been told of the end, and has returned.
 ///
 /// PELTON_CODE_OK: every file is there. If files failed, the code of their failures if it is the same
 /// for all, else PELTON_CODE_UNFINISHED; `*error` has the first one's message. A run that could not
@@ -239,7 +239,11 @@ pub unsafe extern "C" fn pelton_job_wait(
         // SAFETY: the caller passes pointers as the header says.
         let job = unsafe { handle(job, "job") }?;
         let patience = job.patience(timeout_ms)?;
-        job.followed.queue.outcome(patience)?.result()
+        let queue = &job.followed.queue;
+        // A callback may be the one that is told.
+        let outcome =
+            if job.dispatcher.is_here() { queue.outcome() } else { queue.outcome_told(patience) };
+        outcome?.result()
     };
     // SAFETY: as above.
     unsafe { guarded(error, body) }
@@ -259,7 +263,7 @@ pub unsafe extern "C" fn pelton_job_report_json(
     let body = || {
         // SAFETY: the caller passes pointers as the header says.
         let (place, job) = unsafe { (out(json, "json")?, handle(job, "job")?) };
-        let outcome = job.followed.queue.outcome(Some(Duration::ZERO))?;
+        let outcome = job.followed.queue.outcome()?;
         *place = c_text(&outcome.report).into_raw();
         Ok(())
     };

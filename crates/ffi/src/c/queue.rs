@@ -75,10 +75,16 @@ impl Queue {
         next.ok_or_else(|| Failure::nothing(none))
     }
 
-    /// How the run ended, within `patience`.
-    pub(super) fn outcome(&self, patience: Option<Duration>) -> Result<Outcome, Failure> {
-        let state = self.wait(patience, |state| state.outcome.is_none());
-        state.outcome.clone().ok_or_else(|| Failure::nothing(PeltonCode::Again))
+    /// How the run ended, once that has been told, within `patience`.
+    pub(super) fn outcome_told(&self, patience: Option<Duration>) -> Result<Outcome, Failure> {
+        let state = self.wait(patience, |state| !state.is_complete);
+        let outcome = state.outcome.clone().filter(|_| state.is_complete);
+        outcome.ok_or_else(|| Failure::nothing(PeltonCode::Again))
+    }
+
+    /// How the run ended, if it is over.
+    pub(super) fn outcome(&self) -> Result<Outcome, Failure> {
+        self.lock().outcome.clone().ok_or_else(|| Failure::nothing(PeltonCode::Again))
     }
 
     /// A file descriptor that is readable while [`next`](Self::next) would not wait. It ends with the

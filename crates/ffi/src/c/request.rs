@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pelton::core::catalog;
+use pelton::core::connection::shown_text;
 use pelton::{Allocation, Client, Download, FileSpec, Input, WalkOptions};
 
 use super::dispatcher::OnEvent;
@@ -135,7 +136,8 @@ fn parse(url: &str) -> Result<Input, Failure> {
 }
 
 fn parse_url(text: &str) -> Result<url::Url, Failure> {
-    url::Url::parse(text).map_err(|error| Failure::usage(format!("{text:?} is no URL: {error}")))
+    url::Url::parse(text)
+        .map_err(|error| Failure::usage(format!("{:?} is no URL: {error}", shown_text(text))))
 }
 
 /// What takes events.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use pelton::algos::units::{BitRate, Bytes, Joules};
-use pelton::core::connection::Proxies;
+use pelton::core::connection::{Proxies, shown, shown_text};
 use pelton::policy::{Eht, Fixed, FixedConfig, Hat, LowE};
 use pelton::power::{
     Callback, Choice, ModelledConfig, NetworkEnergyModel, PowerMeter, Radio, Resolution, Scope,
@@ -197,11 +197,13 @@ impl Order {
 
     /// The one file at `url` with what is asked of it.
     fn file(&self, url: &str) -> Result<FileSpec> {
-        let parsed = Url::parse(url).map_err(|error| usage(format!("{url} is no URL: {error}")))?;
+        let parsed = Url::parse(url)
+            .map_err(|error| usage(format!("{} is no URL: {error}", shown_text(url))))?;
         if parsed.path().ends_with('/') && self.name.is_none() {
             return Err(usage(format!(
-                "{url} is a directory listing: a digest or headers of a request belong to files; \
-                 set headers for all on the client"
+                "{} is a directory listing: a digest or headers of a request belong to files; \
+                 set headers for all on the client",
+                shown(&parsed)
             )));
         }
         let mut spec = FileSpec::from_url(parsed)?;

@@ -208,6 +208,7 @@ void case_struct_sizes(void) {
 void case_bad_values(void) {
     const char *no_header[] = {"no colon"}, *bad_name[] = {"A B: c"}, *bad_value[] = {"A: b\x01"};
     const char *latin1[] = {"X: \xe4"}, *no_url[] = {"no url"}, *ftp[] = {"http://"};
+    const char *with_password[] = {"http://u:secret@a.test:99999/x"};
     const pelton_code usage = PELTON_CODE_USAGE, text = PELTON_CODE_NOT_UTF8;
     NO_CLIENT(policy = -1, usage, "policy -1");
     NO_CLIENT(http = 4, usage, "http 4");
@@ -251,6 +252,7 @@ void case_bad_values(void) {
     CHECK(pelton_client_set_max_rate(client, 1e9, NULL) == PELTON_CODE_OK);
     CHECK(pelton_client_set_max_rate(client, 0, NULL) == PELTON_CODE_OK);
     NO_JOB(urls = no_url; asked.url_count = 1, usage, "is no URL");
+    NO_JOB(urls = with_password; asked.url_count = 1, usage, "***@a.test:99999");
     NO_JOB(urls = ftp; asked.url_count = 1, usage, "is no URL");
     NO_JOB(urls = latin1; asked.url_count = 1, text, "urls[0]");
     NO_JOB(list = "nonsense", usage, "list: line 1");
