@@ -37,6 +37,7 @@ fn decisions(c: &mut Criterion) {
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
+        just_came: Bytes::ZERO,
         energy: Some(Joules::ZERO),
         energy_model: &model,
     };

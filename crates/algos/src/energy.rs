@@ -21,6 +21,8 @@ pub struct Forecast {
     pub requests: u64,
     /// What arrives at once at most, over all connections: as much may wait for a slow radio.
     pub burst: Bytes,
+    /// What has just come, as listings do: a radio that is awake for it needs no promotion.
+    pub just_came: Bytes,
 }
 
 /// Predicts what a transfer costs. Joules from here are modelled, never measured.

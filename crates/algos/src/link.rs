@@ -77,11 +77,11 @@ fn are_apart(a: f64, b: f64, factor: f64) -> bool {
 pub struct LinkConfig {
     /// The user's or host's word for the bandwidth: used until the measurement says otherwise.
     pub bandwidth_hint: Option<BitRate>,
-    /// The same for the RTT.
+    /// The same for the RTT. More than an hour counts as one.
     pub rtt_hint: Option<Duration>,
     /// Bandwidth before the first measurement when there is no hint.
     pub prior_bandwidth: BitRate,
-    /// RTT before the first handshake when there is no hint.
+    /// RTT before the first handshake when there is no hint. More than an hour counts as one.
     pub prior_rtt: Duration,
     /// What one stream can keep in flight before it was measured.
     pub prior_stream_window: Bytes,
@@ -112,6 +112,9 @@ const STARTUP_GAIN: f64 = 2.0;
 
 /// A path that has become longer carries so many times at least what it brings with too few streams, or as much as before.
 const LONGER_GAIN: f64 = 2.0;
+
+/// No path is longer, so that sums of round trips stay times.
+const LONGEST_RTT: Duration = Duration::from_secs(3_600);
 
 /// Growth below this over [`FULL_AFTER`] samples means that the pipe is full.
 const GROWTH: f64 = 1.05;
@@ -190,6 +193,11 @@ struct Sample {
 impl LinkEstimator {
     /// An estimator that has seen nothing.
     pub fn new(config: LinkConfig) -> Self {
+        let config = LinkConfig {
+            rtt_hint: config.rtt_hint.map(|rtt| rtt.min(LONGEST_RTT)),
+            prior_rtt: config.prior_rtt.min(LONGEST_RTT),
+            ..config
+        };
         Self {
             config,
             rtt: WindowedMin::default(),
@@ -212,7 +220,11 @@ impl LinkEstimator {
     /// A handshake or the transport measured a round-trip time.
     pub fn on_rtt(&mut self, now: Timestamp, rtt: Duration) {
         // While transfers fill the path they fill its queue, too: it is not the path that has become longer.
-        let memory = if self.is_full() { Duration::MAX } else { self.config.memory * RTT_MEMORIES };
+        let memory = if self.is_full() {
+            Duration::MAX
+        } else {
+            self.config.memory.saturating_mul(RTT_MEMORIES)
+        };
         self.rtt.push(now, rtt.max(LEAST_RTT), memory);
     }
 

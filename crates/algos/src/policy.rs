@@ -46,6 +46,8 @@ pub struct Observation<'a> {
     pub delivered: Bytes,
     /// What opening a connection brings besides TCP's own segments: TLS and its certificates.
     pub handshake: Bytes,
+    /// What came just before the run's first request, as of listings.
+    pub just_came: Bytes,
     /// Energy since the run began, where a meter is read.
     pub energy: Option<Joules>,
     /// Predicts joules; always there, if only as [`crate::energy::ConstantPower`].
@@ -273,7 +275,7 @@ impl<'a> Plan<'a> {
         let mut allocations = self.allocations(|index| self.cluster_channels(index));
         let cut = params::fit_to_files(&mut allocations, limits.max_files, priority);
         if cut > 0 {
-            surplus_channels += cut;
+            surplus_channels = surplus_channels.saturating_add(cut);
             reason = format!("{reason}; {} at once allowed", count(limits.max_files, "file"));
         }
         let connections = params::connections(&allocations);

@@ -10,7 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pelton_algos::units::{BitRate, Joules};
+use pelton_algos::units::{BitRate, Bytes, Joules};
+use pelton_power::{CpuClock, ProcessCpu};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use url::Url;
@@ -24,6 +25,7 @@ use crate::driver::{Driver, Mailbox};
 use crate::engine::Event;
 use crate::events::{FileReport, Summary};
 use crate::job::{Command, Job};
+use crate::metering::traffic;
 use crate::panics;
 use crate::report::{self, Recorder};
 use crate::sink::{self, Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
@@ -207,7 +209,7 @@ impl Download {
     pub async fn catalog(self) -> Result<Catalog> {
         Box::pin(aside(move || async move {
             let http = self.http(&Rc::default())?;
-            self.look(&http).await
+            Ok(self.look(&http).await?.0)
         }))
         .await
     }
@@ -221,16 +223,18 @@ impl Download {
         Box::pin(aside(move || async move { self.plan_on_this_thread().await })).await
     }
 
-    async fn look(self, http: &Http) -> Result<Catalog> {
+    /// What is to be had, and how many bytes have told so: a run reads as much, and asks for no sizes.
+    async fn look(self, http: &Http) -> Result<(Catalog, Bytes)> {
         let reader = self.settings.reader(http);
         let found = reader.resolve(self.inputs, &self.walk).await?;
+        let listed = traffic(http).received;
         let (files, missing) = reader.ask_sizes(found.files).await;
         let listings = found.failed.into_iter().map(|(url, error)| (String::new(), url, error));
         let missing = missing.into_iter().map(|(spec, error)| (spec.name, spec.url, error));
         let failed = listings
             .chain(missing)
             .map(|(name, url, error)| report::not_begun(0.0, name, &url, error.into()));
-        Ok(Catalog { files, failed: failed.collect() })
+        Ok((Catalog { files, failed: failed.collect() }, listed))
     }
 
     async fn plan_on_this_thread(self) -> Result<Report> {
@@ -238,9 +242,9 @@ impl Download {
         let mailbox = Rc::new(Mailbox::default());
         let settings = Arc::clone(&self.settings);
         let http = self.http(&mailbox)?;
-        let catalog = self.look(&http).await?;
+        let (catalog, listed) = self.look(&http).await?;
         let exit_code = catalog.exit_code();
-        let mut engine = settings.engine(settings.engine, &catalog.files);
+        let mut engine = settings.engine(settings.engine, &catalog.files).with_just_come(listed);
         // Who names an RTT asks about that link, not about the one to this server.
         let named = settings.engine.link.rtt_hint.is_some();
         let mailbox = if named { Rc::default() } else { mailbox };
@@ -281,9 +285,12 @@ impl Download {
         let started = Instant::now();
         let mailbox = Rc::new(Mailbox::default());
         let http = self.http(&mailbox)?;
+        let (cpu_at_start, mut metering) = (ProcessCpu.cpu_time(), (self.settings.meter)());
         let reader = self.settings.reader(&http);
         let mut early = Vec::new();
         let found = tokio::select! {
+            biased;
+            never = metering.watch(started, &http) => match never {},
             found = reader.resolve(self.inputs, &self.walk) => found?,
             () = cancelled(&mut commands, &mut early) => {
                 early.push(Command::Cancel);
@@ -312,14 +319,24 @@ impl Download {
             // A stream has taken an unknown part of what it could not take.
             config.disk_patience = Duration::ZERO;
         }
-        let metering = (self.settings.meter)();
-        let engine = self.settings.engine(config, &found.files);
+        let listed = traffic(&http).received;
+        let engine = self.settings.engine(config, &found.files).with_just_come(listed);
         let origins = self.settings.origins.clone();
         // Nobody may be listening.
         let tell = Box::new(move |told| drop(events.send(told)));
         let recorder = Recorder::new(metering.label().to_owned(), tell);
-        let driver =
-            Driver { engine, origins, http, sink, metering, recorder, mailbox, commands, started };
+        let driver = Driver {
+            engine,
+            origins,
+            http,
+            sink,
+            metering,
+            recorder,
+            mailbox,
+            commands,
+            started,
+            cpu_at_start,
+        };
         Ok(driver.run(found, early).await)
     }
 }

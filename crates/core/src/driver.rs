@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::{BitRate, Bytes, Joules};
+use pelton_algos::units::{BitRate, Joules};
 use pelton_power::{CpuClock, ProcessCpu, Traffic};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -25,14 +25,12 @@ use crate::engine::{Action, Engine, Event, Fetch, FileId, Outcome};
 use crate::events::Summary;
 use crate::fetch::{self, SharedOutput};
 use crate::job::Command;
-use crate::metering::Metering;
+use crate::metering::{METER_INTERVAL, Metering, traffic};
 use crate::origins::OriginMemory;
 use crate::panics;
 use crate::report::{Ending, Gauges, Recorder, Report, throughput, throughput_per_joule};
 use crate::sink::{self, Sink};
 
-/// How often the meter is read while a policy may search by it, and the client's limit is looked at.
-const METER_INTERVAL: Duration = Duration::from_millis(100);
 /// Progress at most four times a second.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -54,6 +52,8 @@ pub(crate) struct Driver {
     pub(crate) mailbox: Rc<Mailbox>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) started: Instant,
+    /// CPU time of this process by then.
+    pub(crate) cpu_at_start: Duration,
 }
 
 /// The loop's own state.
@@ -62,8 +62,6 @@ struct Run {
     outputs: HashMap<FileId, SharedOutput>,
     tasks: HashMap<StreamId, StreamTask>,
     served: Rc<RefCell<Vec<Served>>>,
-    cpu: ProcessCpu,
-    cpu_at_start: Duration,
     cancelled: bool,
     over: bool,
     /// The limit that all runs of the client share, as last seen, and whether it held this run.
@@ -75,13 +73,10 @@ type Served = (FileId, ConnectionId, crate::connection::Protocol);
 impl Driver {
     /// Downloads what was `found` to the end. `early` commands came while it was looked for.
     pub(crate) async fn run(self, found: Walked, early: Vec<Command>) -> Report {
-        let cpu = ProcessCpu;
         let mut run = Run {
             outputs: HashMap::new(),
             tasks: HashMap::new(),
             served: Rc::default(),
-            cpu_at_start: cpu.cpu_time(),
-            cpu,
             cancelled: false,
             over: false,
             above: (None, false),
@@ -122,7 +117,8 @@ impl Run {
         while !self.over {
             let tell = self.driver.recorder.tell(Instant::now());
             let timeout = self.driver.engine.next_timeout(self.now());
-            let timeout = timeout.map(|at| self.driver.started + at.since_start());
+            // What no clock reaches never comes.
+            let timeout = timeout.and_then(|at| self.driver.started.checked_add(at.since_start()));
             let own = meter_due.min(progress_due);
             let wake = [timeout, tell].into_iter().flatten().fold(own, Instant::min);
             tokio::select! {
@@ -318,15 +314,7 @@ impl Run {
     }
 
     fn traffic(&self) -> Traffic {
-        let counters = self.driver.http.counters();
-        Traffic {
-            received: Bytes(counters.received),
-            sent: Bytes(counters.sent),
-            connections_begun: counters.begun,
-            connections_opened: counters.opened,
-            connections_open: counters.open_now as u32,
-            counted: counters.counted,
-        }
+        traffic(&self.driver.http)
     }
 
     /// What the limit that all runs of the client share means for this one.
@@ -350,7 +338,7 @@ impl Run {
     fn file_over(&mut self, now: Timestamp, file: FileId, ending: Ending) {
         let traffic = self.traffic();
         self.driver.metering.read(now, &traffic);
-        let energy = self.driver.metering.take_share(file);
+        let energy = self.driver.metering.take_share(now, file);
         self.driver.recorder.file_over(now, file, &mut self.driver.engine, ending, energy);
     }
 
@@ -397,7 +385,7 @@ impl Run {
             connections: traffic.connections_opened,
             requests: totals.requests,
             retries: totals.retries,
-            cpu_s: self.cpu.cpu_time().saturating_sub(self.cpu_at_start).as_secs_f64(),
+            cpu_s: ProcessCpu.cpu_time().saturating_sub(self.driver.cpu_at_start).as_secs_f64(),
             exit_code: self.driver.recorder.exit_code(&self.driver.engine, self.cancelled),
             error: None,
         };

@@ -1,12 +1,32 @@
 //! Reads the meter of a run, and says which file drew what.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
+use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::Joules;
+use pelton_algos::units::{Bytes, Joules};
 use pelton_power::{Choice, MeterError, PowerMeter, Reading, Traffic};
+use tokio::time::Instant;
 
+use crate::connection::Http;
 use crate::engine::FileId;
+
+/// How often the meter is read while a policy may search by it, and the client's limit is looked at.
+pub(crate) const METER_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What the connections of a run have moved.
+pub(crate) fn traffic(http: &Http) -> Traffic {
+    let counters = http.counters();
+    Traffic {
+        received: Bytes(counters.received),
+        sent: Bytes(counters.sent),
+        connections_begun: counters.begun,
+        connections_opened: counters.opened,
+        connections_open: counters.open_now as u32,
+        counted: counters.counted,
+    }
+}
 
 /// A meter, what policies see of it, and what it showed.
 pub(crate) struct Metering {
@@ -76,6 +96,14 @@ impl Metering {
         self.note(read);
     }
 
+    /// Reads the meter while listings are read, from when the run `started`.
+    pub(crate) async fn watch(&mut self, started: Instant, http: &Http) -> Infallible {
+        loop {
+            self.read(Timestamp::new(started.elapsed()), &traffic(http));
+            tokio::time::sleep(METER_INTERVAL).await;
+        }
+    }
+
     /// The last reading, which holds the tail. What is wrong with it, where it does not tell of the whole run: then the run
     /// has no joules.
     pub(crate) fn finish(&mut self, now: Timestamp, traffic: &Traffic) -> Option<String> {
@@ -132,10 +160,12 @@ impl Metering {
         self.last
     }
 
-    /// What `file` drew while it moved; nothing without a meter.
-    pub(crate) fn take_share(&mut self, file: FileId) -> Option<Joules> {
-        self.last?;
-        Some(self.shares.drawn.remove(&file).unwrap_or_default())
+    /// What `file` drew while it moved; nothing without a meter, or where it has told nothing for too long by `now`.
+    pub(crate) fn take_share(&mut self, now: Timestamp, file: FileId) -> Option<Joules> {
+        let late = self.meter.as_ref()?.resolution().longest_silence();
+        let share = self.shares.drawn.remove(&file).unwrap_or_default();
+        let is_told = now.saturating_since(self.last?.at) <= late;
+        is_told.then_some(share)
     }
 
     /// Energy does not become less, nor endless.
@@ -207,9 +237,18 @@ mod tests {
         read(&mut metering, 2);
         metering.moved(FileId(1), 7);
         read(&mut metering, 3);
-        assert_eq!(metering.take_share(FileId(0)), Some(Joules::new(4.5)));
-        assert_eq!(metering.take_share(FileId(1)), Some(Joules::new(5.5)));
-        assert_eq!(metering.take_share(FileId(2)), Some(Joules::ZERO));
+        assert_eq!(
+            metering.take_share(Timestamp::from_millis(3_000), FileId(0)),
+            Some(Joules::new(4.5))
+        );
+        assert_eq!(
+            metering.take_share(Timestamp::from_millis(3_000), FileId(1)),
+            Some(Joules::new(5.5))
+        );
+        assert_eq!(
+            metering.take_share(Timestamp::from_millis(3_000), FileId(2)),
+            Some(Joules::ZERO)
+        );
     }
 
     #[test]
@@ -248,7 +287,10 @@ mod tests {
             let mut metering = Metering::new(choice);
             (0..until).for_each(|second| read(&mut metering, second));
             let end = Timestamp::new(Duration::from_secs(until));
+            read(&mut metering, until);
+            let share = metering.take_share(end, FileId(0));
             let wrong = metering.finish(end, &Traffic::default());
+            assert_eq!(share.is_some(), wrong.is_none());
             (wrong, metering.last().map(|last| last.total.get()))
         };
         let series = [(0, 0.0), (9, 18.0)];
@@ -300,7 +342,7 @@ mod tests {
         let mut metering = Metering::none("none");
         metering.moved(FileId(0), 1);
         read(&mut metering, 1);
-        assert_eq!(metering.take_share(FileId(0)), None);
+        assert_eq!(metering.take_share(Timestamp::from_millis(3_000), FileId(0)), None);
         assert_eq!(metering.for_policies(Timestamp::START, &Traffic::default()), None);
     }
 }

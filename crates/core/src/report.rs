@@ -368,7 +368,13 @@ impl Recorder {
         summary.clusters = self.costs.clusters(summary.energy_j);
         self.outbox.put(RunEvent::Summary(summary.clone()));
         self.outbox.flush();
-        let Self { plan, files, decisions, failed, .. } = self;
+        let Self { plan, mut files, decisions, failed, .. } = self;
+        if summary.energy_j.is_none() {
+            // What was told of them before their meter was lost sums up to no run.
+            for file in &mut files {
+                (file.energy_j, file.throughput_per_joule) = (None, None);
+            }
+        }
         Report { plan, summary, files, decisions, failed }
     }
 }

@@ -117,7 +117,7 @@ impl Resolution {
 
     /// A meter that has told nothing new for longer has stopped: some intervals, and what whoever reads it may be late by.
     pub fn longest_silence(&self) -> Duration {
-        self.interval * 3 + Duration::from_millis(500)
+        self.interval.saturating_mul(3).saturating_add(Duration::from_millis(500))
     }
 }
 

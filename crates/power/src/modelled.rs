@@ -35,16 +35,16 @@ pub struct ModelledConfig {
 }
 
 impl ModelledConfig {
-    /// What keeps the radio awake when a transfer begins, if it is.
-    fn found_awake(&self) -> Option<LastTraffic> {
+    /// What of `last` keeps the radio awake when a transfer begins, if it is.
+    fn found_awake(&self, last: Option<LastTraffic>) -> Option<LastTraffic> {
         let profile = self.radio.as_ref()?;
-        self.last_traffic.filter(|last| profile.after(*last) != State::Idle)
+        last.filter(|last| profile.after(*last) != State::Idle)
     }
 
-    /// The radio as a transfer at `start` finds it.
-    fn radio_at(&self, start: Timestamp) -> Option<RadioMachine> {
+    /// The radio as a transfer at `start` finds it after `last`.
+    fn radio_at(&self, start: Timestamp, last: Option<LastTraffic>) -> Option<RadioMachine> {
         let profile = self.radio.clone()?;
-        Some(match self.last_traffic {
+        Some(match last {
             Some(last) => RadioMachine::found(profile, start, last),
             None => RadioMachine::new(profile, start),
         })
@@ -144,7 +144,7 @@ impl<C: CpuClock> Modelled<C> {
             now,
             cpu_before: cpu_time,
             wire,
-            radio: self.config.radio_at(now),
+            radio: self.config.radio_at(now, self.config.last_traffic),
         });
         if let Some(radio) = &mut run.radio {
             // Counting corrects an estimate downwards at times: what was drawn for it stays drawn.
@@ -175,7 +175,7 @@ impl<C: CpuClock> PowerMeter for Modelled<C> {
             .as_ref()
             .and_then(|run| run.radio.as_ref())
             .is_some_and(RadioMachine::extrapolates);
-        let awake = self.config.found_awake().map(|_| "awake already");
+        let awake = self.config.found_awake(self.config.last_traffic).map(|_| "awake already");
         let remarks: Vec<&str> =
             awake.into_iter().chain(extrapolates.then_some("extrapolated")).collect();
         let name = match &self.config.radio {
@@ -224,10 +224,17 @@ const REQUEST: Bytes = Bytes(220);
 const HEAD: Bytes = Bytes(280);
 
 impl NetworkEnergyModel {
+    /// What the run itself has just moved.
+    fn own_traffic(forecast: &Forecast) -> Option<LastTraffic> {
+        let bytes = forecast.just_came;
+        (bytes > Bytes::ZERO).then_some(LastTraffic { quiet: Duration::ZERO, bytes })
+    }
+
     /// The radio after the transfer and its tail: one step, since with power linear in the rate,
     /// bytes and duration determine the energy.
     fn radio(&self, forecast: &Forecast) -> Option<RadioMachine> {
-        let mut radio = self.config.radio_at(Timestamp::START)?;
+        let own = Self::own_traffic(forecast);
+        let mut radio = self.config.radio_at(Timestamp::START, own.or(self.config.last_traffic))?;
         let end = Timestamp::START + forecast.duration;
         let times = |bytes: Bytes, count: u64| Bytes(bytes.0.saturating_mul(count));
         let connections = u64::from(forecast.connections);
@@ -258,7 +265,9 @@ impl EnergyModel for NetworkEnergyModel {
             None => radio.profile().tail_energy(),
         };
         let tail = (tail > Joules::ZERO).then(|| format!("{tail} of it the tail"));
-        let awake = self.config.found_awake().map(|last| {
+        let own = self.config.found_awake(Self::own_traffic(forecast));
+        let own = own.map(|last| format!("the radio is awake already, after {}", last.bytes));
+        let of_others = self.config.found_awake(self.config.last_traffic).map(|last| {
             let millis = last.quiet.as_millis();
             let what = match last.bytes {
                 Bytes::ZERO => "something".to_owned(),
@@ -266,6 +275,7 @@ impl EnergyModel for NetworkEnergyModel {
             };
             format!("the radio is awake already: others moved {what} within {millis} ms")
         });
+        let awake = own.or(of_others);
         let stays = shared.map(|shared| format!("the radio stays on {}", shared.name));
         let parts: Vec<String> = awake.into_iter().chain(stays).chain(tail).collect();
         (!parts.is_empty()).then(|| parts.join(", "))
@@ -334,6 +344,26 @@ mod tests {
         let last = meter.finish(end, &received(1_000_000)).unwrap();
         let tail = last.total.get() - before.total.get();
         assert!((tail - 0.2381 * 0.1193).abs() < 1e-9, "{tail} J");
+    }
+
+    #[test]
+    fn a_radio_is_awake_for_what_has_just_come() {
+        let model = NetworkEnergyModel::new(ModelledConfig {
+            radio: Radio::N93g.profile(),
+            ..ModelledConfig::default()
+        });
+        let few = Forecast {
+            bytes: Bytes(100),
+            duration: Duration::from_secs(1),
+            requests: 1,
+            burst: Bytes(400),
+            ..Forecast::default()
+        };
+        assert!(model.remark(&few).unwrap().starts_with("the radio stays on FACH"));
+        let listed = Forecast { just_came: Bytes(2_500), ..few };
+        let said = model.remark(&listed).unwrap();
+        assert!(said.starts_with("the radio is awake already, after 2.50 kB"), "{said}");
+        assert!(!said.contains("FACH"), "{said}");
     }
 
     #[test]

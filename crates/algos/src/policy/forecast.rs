@@ -23,6 +23,7 @@ pub(super) fn forecast(observation: &Observation<'_>, channels: u32, connections
         handshake: observation.handshake,
         requests: observation.clusters.iter().map(|cluster| cluster.files).sum(),
         burst: burst(observation, connections),
+        just_came: observation.just_came,
     }
 }
 

@@ -22,6 +22,7 @@ fn observe(clusters: &[Cluster], limits: Limits) -> Observation<'_> {
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
+        just_came: Bytes::ZERO,
         energy: None,
         energy_model: &MODEL,
     }

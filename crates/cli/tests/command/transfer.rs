@@ -359,7 +359,7 @@ fn a_run_whose_reader_does_not_read_can_be_stopped() {
     let (origin, run) = (origin(), Run::new());
     let (_unread, mut full) = std::io::pipe().unwrap();
     // As much as it holds: the first line of the run is too much.
-    full.write_all(&[b'\n'; 64 * 1024]).unwrap();
+    full.write_all(&vec![b'\n'; 64 * 1024]).unwrap();
     let mut command = run.command(&["get", "--json", &origin.url("/d/b.txt")]);
     let mut child = command.stdout(full).spawn().unwrap();
     while !run.folder().join("b.txt").exists() {

@@ -17,7 +17,7 @@ impl Run {
         self.driver.recorder.file_started(now, file, &self.driver.engine);
         let (opened, output) = self.driver.sink.open(self.driver.engine.spec(file));
         if let Opened::Part(part) = &opened {
-            let bytes = part.done.iter().map(|range| range.end - range.start).sum();
+            let bytes = part.done.iter().map(|range| range.end.saturating_sub(range.start)).sum();
             self.driver.recorder.resumed(file, bytes);
         }
         let is_verifiable = self.driver.engine.spec(file).is_verifiable();

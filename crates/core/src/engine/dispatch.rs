@@ -207,7 +207,7 @@ impl Engine {
     /// Streams beyond the parallelism of each file, once no file waits: one for each channel without
     /// a file, and all of them as often as growth says. At the end one for each connection that is open.
     fn spare_streams(&self, decision: &Decision) -> u32 {
-        let channels = decision.channels() + decision.surplus_channels;
+        let channels = decision.channels().saturating_add(decision.surplus_channels);
         let without_file = channels.saturating_sub(self.active.len() as u32);
         let streams = self.planned_streams(decision).saturating_add(without_file);
         let spare = without_file.saturating_add(streams.saturating_mul(self.widening() - 1));

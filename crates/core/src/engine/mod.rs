@@ -140,6 +140,8 @@ impl std::fmt::Debug for Model {
 pub struct Engine {
     config: EngineConfig,
     policy: Box<dyn Policy>,
+    /// What came before anything was asked for.
+    just_came: Bytes,
     energy_model: Model,
     link: LinkEstimator,
     goodput: BitRate,
@@ -244,6 +246,7 @@ impl Engine {
             jitter: Jitter::new(config.seed),
             config,
             policy,
+            just_came: Bytes::ZERO,
             energy_model: Model(Box::new(ConstantPower::default())),
             link,
             goodput: BitRate::ZERO,
@@ -296,6 +299,13 @@ impl Engine {
     #[must_use]
     pub fn with_energy_model(mut self, model: Box<dyn EnergyModel + Send>) -> Self {
         self.energy_model = Model(model);
+        self
+    }
+
+    /// The same engine after so many bytes came, as of listings.
+    #[must_use]
+    pub const fn with_just_come(mut self, bytes: Bytes) -> Self {
+        self.just_came = bytes;
         self
     }
 

@@ -205,6 +205,7 @@ impl Engine {
             sizes_are_known,
             delivered: self.totals.delivered,
             handshake: self.handshake(),
+            just_came: self.just_came,
             energy: self.energy,
             energy_model: &*self.energy_model.0,
         };

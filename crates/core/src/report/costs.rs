@@ -42,7 +42,7 @@ impl Costs {
         cost.energy = energy.map(|energy| energy + cost.energy.unwrap_or_default()).or(cost.energy);
     }
 
-    /// The classes, where the run has drawn `total` joules in all.
+    /// The classes, where the run has drawn `total` joules in all. Without them none of its parts has any.
     pub(super) fn clusters(&self, total: Option<f64>) -> Vec<ClusterCost> {
         let dealt: f64 = self.by_class.values().filter_map(|c| c.energy).map(Joules::get).sum();
         let rest = total.map_or(0.0, |total| (total - dealt).max(0.0));
@@ -50,7 +50,7 @@ impl Costs {
         let of_class = |(class, cost): (&SizeClass, &Cost)| {
             let share =
                 if bytes == Bytes::ZERO { 0.0 } else { cost.bytes.as_f64() / bytes.as_f64() };
-            let energy = cost.energy.map(|energy| energy + Joules::new(rest * share));
+            let energy = total.and(cost.energy).map(|energy| energy + Joules::new(rest * share));
             let took = cost.until - cost.from;
             ClusterCost {
                 cluster: class.name().to_owned(),

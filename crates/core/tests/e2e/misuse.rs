@@ -4,7 +4,11 @@ use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 
+use std::time::Duration;
+
+use pelton_algos::link::LinkConfig;
 use pelton_algos::policy::{Decision, Observation, Policy};
+use pelton_algos::retries::RetryConfig;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Joules};
 use pelton_core::catalog::FileSpec;
@@ -238,4 +242,31 @@ fn who_pauses_sees_that_nothing_moves() {
         }
     }
     assert_eq!(job.blocking_report().unwrap().summary.exit_code, ErrorKind::Cancelled.exit_code());
+}
+
+#[test]
+fn the_longest_times_are_no_end_of_a_run() {
+    let (origin, longest) = (start(), Duration::MAX);
+    let link = LinkConfig { prior_rtt: longest, memory: longest, ..LinkConfig::default() };
+    let retry =
+        RetryConfig { first_delay: longest, longest_delay: longest, ..RetryConfig::default() };
+    let limits = UserLimits::default();
+    for rtt_hint in [None, Some(longest)] {
+        let link = LinkConfig { rtt_hint, ..link };
+        let config = EngineConfig { link, retry, limits, stall_timeout: longest, ..engine() };
+        let client = builder().engine(config).build().unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let report =
+            run(client.download([origin.url("/f"), origin.url("/g")]).into_dir(out.path()));
+        assert_eq!((report.summary.exit_code, report.summary.files_done), (0, 2));
+    }
+    // A pause without end, until somebody cancels.
+    let config = EngineConfig { retry, ..engine() };
+    let client = builder().engine(config).build().unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let mut job = client.download(["http://127.0.0.1:1/f"]).into_dir(out.path()).start().unwrap();
+    let mut events = job.events();
+    while !matches!(events.blocking_next().unwrap(), RunEvent::Progress(_)) {}
+    job.cancel();
+    assert_eq!(job.blocking_report().unwrap().summary.exit_code, 130);
 }

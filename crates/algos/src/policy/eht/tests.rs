@@ -26,6 +26,7 @@ fn observation<'a>(clusters: &'a [Cluster], model: &'a ConstantPower) -> Observa
         sizes_are_known: true,
         delivered: Bytes::ZERO,
         handshake: Bytes::ZERO,
+        just_came: Bytes::ZERO,
         energy: Some(Joules::ZERO),
         energy_model: model,
     }
