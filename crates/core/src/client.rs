@@ -360,16 +360,20 @@ async fn cancelled(commands: &mut mpsc::UnboundedReceiver<Command>, early: &mut 
     }
 }
 
-/// Runs a task on a thread of its own and waits for its result.
+/// Runs a task on a thread of its own and waits for its result. Who stops waiting ends it.
 async fn aside<T, F, Fut>(task: F) -> Result<T>
 where
     T: Send + 'static,
     F: FnOnce() -> Fut + Send + 'static,
     Fut: Future<Output = Result<T>>,
 {
-    let (out, result) = oneshot::channel();
+    let (mut out, result) = oneshot::channel();
     on_own_thread(move || async move {
-        let _ = out.send(panics::caught(|| "the download".to_owned(), task()).await);
+        let told = tokio::select! {
+            told = panics::caught(|| "the download".to_owned(), task()) => told,
+            () = out.closed() => return,
+        };
+        let _ = out.send(told);
     })?;
     result.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the thread ended early")))
 }

@@ -971,8 +971,8 @@ void pelton_client_free(struct pelton_client *client);
  * `*job` is set before the first callback. Threads: any. NULL: only `error` may be. Errors:
  * PELTON_CODE_NULL_ARGUMENT, PELTON_CODE_STRUCT_SIZE, PELTON_CODE_NOT_UTF8, PELTON_CODE_USAGE for a
  * malformed URL or list and for options that contradict each other, PELTON_CODE_FILE_IO for a
- * descriptor that is none, PELTON_CODE_INTERNAL when no thread can be started; `*job` is NULL then.
- * What else goes wrong is told by events and by pelton_job_wait.
+ * descriptor that is none, PELTON_CODE_DESCRIPTORS when too many are open, PELTON_CODE_INTERNAL when
+ * no thread can be started; `*job` is NULL then. What else goes wrong is told by events and by pelton_job_wait.
  */
 pelton_code pelton_job_start(const struct pelton_client *client,
                              const struct pelton_job_options *options,

@@ -20,6 +20,8 @@ use pelton_lab::origin::scripted::{Reply, Scripted};
 use pelton_lab::origin::{Origin, OriginConfig};
 use pelton_power::{MeterError, PowerMeter, Reading, Scope, Source, SourceKind, Traffic};
 
+use tokio::io::AsyncReadExt;
+
 use crate::support::{builder, client, engine, names, run, run_with_events, try_run};
 
 fn start() -> Origin {
@@ -269,4 +271,22 @@ fn the_longest_times_are_no_end_of_a_run() {
     while !matches!(events.blocking_next().unwrap(), RunEvent::Progress(_)) {}
     job.cancel();
     assert_eq!(job.blocking_report().unwrap().summary.exit_code, 130);
+}
+
+#[tokio::test]
+async fn who_stops_waiting_for_a_catalog_ends_it() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/listing/", listener.local_addr().unwrap());
+    for plans in [false, true] {
+        let download = client().download([url.as_str()]);
+        let asked = async move {
+            if plans { download.plan().await.map(drop) } else { download.catalog().await.map(drop) }
+        };
+        let mut connection = tokio::select! {
+            told = asked => panic!("nobody answers: {told:?}"),
+            accepted = listener.accept() => accepted.unwrap().0,
+        };
+        let mut request = Vec::new();
+        connection.read_to_end(&mut request).await.unwrap();
+    }
 }
