@@ -259,9 +259,13 @@ impl Recorder {
         let full = full(space.map(|space| space.mount.as_path()), is_quota);
         // What the file system has is no answer to a quota.
         let free = space.filter(|_| !is_quota).map(|space| format!(" ({} free)", space.free));
+        // How much that is, the server has yet to say.
+        let is_known = needed > Bytes::ZERO;
+        let needs = is_known.then(|| format!(", and {needed} are still to come"));
         let reason = format!(
-            "{full}{}, and {needed} are still to come: waiting up to {} s for more",
+            "{full}{}{}: waiting up to {} s for more",
             free.unwrap_or_default(),
+            needs.unwrap_or_default(),
             patience.as_secs_f64()
         );
         self.outbox.put(RunEvent::Waiting(Waiting {

@@ -102,7 +102,9 @@ impl Engine {
         self.full = None;
         let mut failure = failure.clone();
         let needed = self.outstanding();
-        failure.message = format!("{} ({needed} are still to come)", failure.message);
+        if needed > Bytes::ZERO {
+            failure.message = format!("{} ({needed} are still to come)", failure.message);
+        }
         let begun = self.active.iter().chain(self.delayed.iter().map(|(_, file)| *file));
         let unfinished: BTreeSet<FileId> = begun.chain(self.waiting.drain()).collect();
         for file in unfinished {
