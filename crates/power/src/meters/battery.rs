@@ -17,10 +17,8 @@ const NAME: &str = "battery";
 /// A uWh is 3.6 mJ.
 const JOULES_PER_MICROWATT_HOUR: f64 = 3.6e-3;
 
-/// No battery that this is for delivers more amperes: a reading beyond is a driver's "unknown".
-const IMPLAUSIBLE_AMPERES: f64 = 1_000.0;
-
-/// Nor more watts: a gauge that falls faster has corrected itself. What it tells is up to an interval old.
+/// No battery that this is for delivers more watts: power beyond is a driver's "unknown", and a gauge that falls faster has
+/// corrected itself. What that tells is up to an interval old.
 const MOST_WATTS: f64 = 500.0;
 const INTERVAL: Duration = Duration::from_secs(30);
 
@@ -35,7 +33,6 @@ pub struct Battery {
 struct Pack {
     directory: PathBuf,
     gauge: Gauge,
-    read_at: Timestamp,
 }
 
 /// How a pack tells its energy.
@@ -60,8 +57,8 @@ impl Battery {
     /// (`scope` = `Device`) are not meant.
     ///
     /// # Errors
-    /// There is none, it is charged at the moment, or it tells neither energy nor current and
-    /// voltage.
+    /// There is none, it is charged at the moment, it tells neither energy nor current and
+    /// voltage, or what it tells is of no use.
     pub fn open(root: &Path) -> Result<Self, MeterError> {
         let supplies = sysfs::entries(root).map_err(|reason| MeterError::absent(NAME, reason))?;
         let mut packs: Vec<Pack> = supplies
@@ -69,7 +66,7 @@ impl Battery {
             .filter(|supply| is_battery(supply))
             .filter_map(|directory| {
                 let gauge = Gauge::of(&directory)?;
-                Some(Pack { gauge, directory, read_at: Timestamp::START })
+                Some(Pack { gauge, directory })
             })
             .collect();
         if packs.is_empty() {
@@ -77,7 +74,7 @@ impl Battery {
             return Err(MeterError::absent(NAME, reason));
         }
         discharging(&packs)?;
-        for pack in &mut packs {
+        for pack in packs.iter_mut().filter(|pack| pack.is_discharging()) {
             pack.read(Timestamp::START).map_err(|reason| MeterError::unreadable(NAME, reason))?;
             pack.interrupt();
         }
@@ -112,8 +109,8 @@ impl Gauge {
     /// `energy_now` where there is one, else current and voltage.
     fn of(directory: &Path) -> Option<Self> {
         let has = |name: &str| sysfs::number(&directory.join(name)).is_ok();
-        if has("energy_now") {
-            Some(Self::Energy(Rises::default()))
+        if sysfs::count(&directory.join("energy_now")).is_ok() {
+            Some(Self::Energy(Rises::within(Watts::new(MOST_WATTS), INTERVAL)))
         } else if has("current_now") && has("voltage_now") {
             Some(Self::Power(Trapezium::default()))
         } else {
@@ -132,25 +129,33 @@ impl Pack {
     }
 
     fn read(&mut self, now: Timestamp) -> Result<(), String> {
-        let number = |name: &str| sysfs::number(&self.directory.join(name));
-        let since = now.saturating_since(self.read_at) + INTERVAL;
-        self.read_at = now;
+        let file = |name: &str| self.directory.join(name);
         match &mut self.gauge {
             Gauge::Energy(used) => {
                 // What is left falls as energy is used; a rise is the gauge correcting itself.
-                let left = number("energy_now")? as f64 * JOULES_PER_MICROWATT_HOUR;
-                used.add_within(-left, Watts::new(MOST_WATTS) * since);
+                let left = sysfs::count(&file("energy_now"))? as f64;
+                used.add(now, -left * JOULES_PER_MICROWATT_HOUR);
+                Ok(())
             }
             Gauge::Power(power) => {
                 // Drivers differ in the sign of a discharge: the status tells the direction.
-                let amperes = number("current_now")?.unsigned_abs() as f64 / 1e6;
-                let volts = number("voltage_now")? as f64 / 1e6;
-                if amperes < IMPLAUSIBLE_AMPERES {
-                    power.add(now, Watts::new(amperes * volts));
+                let current = sysfs::number(&file("current_now"))?;
+                let voltage = sysfs::count(&file("voltage_now"))?;
+                let watts = current.unsigned_abs() as f64 / 1e6 * (voltage as f64 / 1e6);
+                if voltage == 0 || watts > MOST_WATTS {
+                    let directory = self.directory.display();
+                    return Err(format!(
+                        "{directory} tells {current} uA at {voltage} uV, which no battery delivers: its driver \
+                         does not know"
+                    ));
                 }
+                power.add(now, watts).map_err(str::to_owned)
             }
         }
-        Ok(())
+    }
+
+    fn is_discharging(&self) -> bool {
+        matches!(self.status(), Status::Discharging)
     }
 
     /// Forgets the last sample: between it and the next the pack was charged, or is not known.
@@ -196,7 +201,7 @@ impl PowerMeter for Battery {
             return Err(error);
         }
         for pack in &mut self.packs {
-            if matches!(pack.status(), Status::Discharging) {
+            if pack.is_discharging() {
                 pack.read(now).map_err(|reason| MeterError::unreadable(NAME, reason))?;
             } else {
                 pack.interrupt();

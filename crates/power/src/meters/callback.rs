@@ -2,14 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::Watts;
 
 use super::sum::{Rises, Trapezium};
 use crate::meter::{
     MeterError, PowerMeter, Reading, Resolution, Scope, Source, SourceKind, Traffic,
 };
+
+/// What an application tells may be as old, whatever interval it names.
+const LEAST_LAG: Duration = Duration::from_millis(100);
 
 /// What a callback tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +55,7 @@ impl Callback {
             scope,
             resolution,
             ask: Arc::new(ask),
-            energy: Rises::default(),
+            energy: Rises::new(resolution.interval.max(LEAST_LAG)),
             power: Trapezium::default(),
             last: None,
         }
@@ -73,14 +76,14 @@ impl PowerMeter for Callback {
     }
 
     fn read(&mut self, now: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {
+        let unreadable = |reason: String| MeterError::unreadable(&self.source.name, reason);
         match (self.ask)() {
-            Some(Sample::Energy(joules)) if joules.is_finite() => {
-                self.energy.add(joules);
-            }
+            Some(Sample::Energy(joules)) if joules.is_finite() => self.energy.add(now, joules),
             Some(Sample::Power(watts)) if watts.is_finite() => {
-                self.power.add(now, Watts::new(watts));
+                let told = self.power.add(now, watts);
+                told.map_err(|why| unreadable(format!("it gave {watts} W, {why}")))?;
             }
-            _ => return Err(MeterError::unreadable(&self.source.name, "it gave no value")),
+            _ => return Err(unreadable("it gave no value".to_owned())),
         }
         let at = self.last.map_or(now, |last| last.max(now));
         self.last = Some(at);

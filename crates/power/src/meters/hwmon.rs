@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::{Joules, Watts};
+use pelton_algos::units::Joules;
 
 use super::sum::{Rises, Trapezium};
 use super::sysfs;
@@ -15,6 +15,9 @@ use crate::meter::{
 /// How the names of chips begin that people put into a supply line to measure it. Others, as in
 /// graphics cards, measure one part of the machine.
 const SUPPLY_MONITORS: [&str; 6] = ["ina2", "ina3", "ina4", "ltc29", "ltc42", "pac19"];
+
+/// Chips convert some ten to a thousand times a second; ten is assumed.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Channels of a chip that are looked at.
 const CHANNELS: u32 = 16;
@@ -46,13 +49,17 @@ impl Hwmon {
     /// that monitor supplies go before others.
     ///
     /// # Errors
-    /// No chip there has a readable sensor of power.
+    /// No chip there has a readable sensor of power, or what the first tells is of no use.
     pub fn open(root: &Path) -> Result<Self, MeterError> {
         let absent = |reason| MeterError::absent("hwmon", reason);
         let chips = sysfs::entries(root).map_err(absent)?;
         let sensors = chips.iter().filter_map(|chip| Self::of_chip(chip));
         let first = sensors.min_by_key(|sensor| sensor.scope != Scope::Device);
-        first.ok_or_else(|| absent(format!("no sensor of power under {}", root.display())))
+        let first =
+            first.ok_or_else(|| absent(format!("no sensor of power under {}", root.display())))?;
+        let told = first.sensor.clone().read(Timestamp::START);
+        told.map_err(|reason| MeterError::unreadable(&first.name, reason))?;
+        Ok(first)
     }
 
     /// Whether the sensor's chip is one that monitors a supply line.
@@ -83,8 +90,9 @@ impl Sensor {
             let path = directory.join(name);
             sysfs::number(&path).ok().map(|_| path)
         };
-        let energy =
-            |n: u32| Some(Self::Energy(readable(format!("energy{n}_input"))?, Rises::default()));
+        let energy = |n: u32| {
+            Some(Self::Energy(readable(format!("energy{n}_input"))?, Rises::new(INTERVAL)))
+        };
         let power =
             |n: u32| Some(Self::Power(readable(format!("power{n}_input"))?, Trapezium::default()));
         let pair = |n: u32| {
@@ -100,17 +108,27 @@ impl Sensor {
 
     fn read(&mut self, now: Timestamp) -> Result<Joules, String> {
         match self {
-            Self::Energy(path, rises) => Ok(rises.add(sysfs::number(path)? as f64 / 1e6)),
+            Self::Energy(path, rises) => {
+                rises.add(now, sysfs::count(path)? as f64 / 1e6);
+                Ok(rises.total())
+            }
             Self::Power(path, sum) => {
-                Ok(sum.add(now, Watts::new(sysfs::number(path)? as f64 / 1e6)))
+                let watts = sysfs::number(path)? as f64 / 1e6;
+                sum.add(now, watts).map_err(|why| told(path, watts, why))?;
+                Ok(sum.total())
             }
             Self::Pair(current, voltage, sum) => {
                 let amperes = sysfs::number(current)? as f64 / 1e3;
-                let volts = sysfs::number(voltage)? as f64 / 1e3;
-                Ok(sum.add(now, Watts::new((amperes * volts).abs())))
+                let watts = (amperes * sysfs::number(voltage)? as f64 / 1e3).abs();
+                sum.add(now, watts).map_err(|why| told(current, watts, why))?;
+                Ok(sum.total())
             }
         }
     }
+}
+
+fn told(path: &Path, watts: f64, why: &str) -> String {
+    format!("{} tells {watts} W, {why}", path.display())
 }
 
 impl PowerMeter for Hwmon {
@@ -122,10 +140,9 @@ impl PowerMeter for Hwmon {
         self.scope
     }
 
-    /// Chips convert some ten to a thousand times a second; ten is assumed, and of power the least
-    /// step of an INA219 at 0.1 ohm (2 mW) over that time.
+    /// The step is that of power, the least of an INA219 at 0.1 ohm (2 mW), over an interval.
     fn resolution(&self) -> Resolution {
-        Resolution { interval: Duration::from_millis(100), step: Joules::new(2e-4) }
+        Resolution { interval: INTERVAL, step: Joules::new(2e-4) }
     }
 
     fn read(&mut self, now: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {

@@ -66,7 +66,7 @@ impl Rapl {
     }
 
     fn counters(&self) -> Result<Vec<i64>, MeterError> {
-        let counters = self.packages.iter().map(|package| sysfs::number(&package.counter));
+        let counters = self.packages.iter().map(|package| sysfs::count(&package.counter));
         counters.collect::<Result<_, _>>().map_err(|reason| MeterError::unreadable(NAME, reason))
     }
 }

@@ -1,7 +1,14 @@
-//! From samples to energy that only grows.
+//! From samples to energy that only grows, and never by what can't be true.
+
+use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Joules, Watts};
+
+/// What any meter may tell, watts. A bench meter of the WT210 class measures 20 A at 600 V at most, which leaves room; what
+/// is beyond is a glitch or a driver's "unknown", as SCPI's "not a number" (9.91E37) and infinity (9.9E37; SCPI 1999.0
+/// volume 1, 7.2.1.5). Meters that know of less have their own limit below it.
+const MOST_WATTS: f64 = 100e3;
 
 /// Power samples summed up by the trapezium rule. A sample that is missing is bridged by the next.
 #[derive(Debug, Clone, Default)]
@@ -11,8 +18,10 @@ pub(crate) struct Trapezium {
 }
 
 impl Trapezium {
-    /// Takes the power at `at`; a sample that is not later than the last one is dropped.
-    pub(crate) fn add(&mut self, at: Timestamp, power: Watts) -> Joules {
+    /// Takes the power at `at`; a sample that is not later than the last one is dropped. The reason, where the number is of
+    /// no use: then it is as if there were no sample.
+    pub(crate) fn add(&mut self, at: Timestamp, watts: f64) -> Result<(), &'static str> {
+        let power = usable(watts)?;
         match self.before {
             Some((before, _)) if at <= before => {}
             Some((before, then)) => {
@@ -22,7 +31,7 @@ impl Trapezium {
             }
             None => self.before = Some((at, power)),
         }
-        self.total
+        Ok(())
     }
 
     /// The next sample is a new start: what happened until then is not counted.
@@ -45,29 +54,50 @@ impl Trapezium {
     }
 }
 
-/// The rises of a counter, summed up. What falls is taken as a new start.
-#[derive(Debug, Clone, Copy, Default)]
+/// The power that a meter told, or why it is none.
+fn usable(watts: f64) -> Result<Watts, &'static str> {
+    if !watts.is_finite() || watts > MOST_WATTS {
+        Err("which is no reading: none is beyond 100 kW")
+    } else if watts < 0.0 {
+        Err("which is less than nothing: are its leads reversed?")
+    } else {
+        Ok(Watts::new(watts))
+    }
+}
+
+/// The rises of a counter, summed up. What falls is taken as a new start, and so is what rises faster than it can.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Rises {
-    before: Option<f64>,
+    most: Watts,
+    lag: Duration,
+    before: Option<(Timestamp, f64)>,
     total: f64,
 }
 
 impl Rises {
-    /// Takes the counter's value, in joules.
-    pub(crate) fn add(&mut self, value: f64) -> Joules {
-        self.add_within(value, Joules::new(f64::MAX))
+    /// Of a counter that is up to `lag` behind.
+    pub(crate) fn new(lag: Duration) -> Self {
+        Self::within(Watts::new(MOST_WATTS), lag)
     }
 
-    /// The same of a counter that can't have risen by more than `most`: a higher value is a new start, too.
-    pub(crate) fn add_within(&mut self, value: f64, most: Joules) -> Joules {
-        if value.is_finite() {
-            let step = self.before.map_or(0.0, |before| value - before);
+    /// The same where no more than `most` can be drawn.
+    pub(crate) fn within(most: Watts, lag: Duration) -> Self {
+        Self { most, lag, before: None, total: 0.0 }
+    }
+
+    /// Takes the counter's value at `at`, in joules.
+    pub(crate) fn add(&mut self, at: Timestamp, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
+        if let Some((then, before)) = self.before {
+            let most = self.most * (at.saturating_since(then) + self.lag);
+            let step = value - before;
             if (0.0..=most.get()).contains(&step) {
                 self.total += step;
             }
-            self.before = Some(value);
         }
-        self.total()
+        self.before = Some((at, value));
     }
 
     /// The next value is a new start: what happened until then is not counted.

@@ -23,6 +23,15 @@ pub(crate) fn number(path: &Path) -> Result<i64, String> {
     text.parse().map_err(|_| format!("{} holds {text:?}, which is no number", path.display()))
 }
 
+/// The same of what counts something: that is not less than nothing.
+pub(crate) fn count(path: &Path) -> Result<i64, String> {
+    let number = number(path)?;
+    if number < 0 {
+        return Err(format!("{} holds {number}, which is less than nothing", path.display()));
+    }
+    Ok(number)
+}
+
 /// Entries of `directory` in the order of their names, numbers in them by value.
 pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let list =

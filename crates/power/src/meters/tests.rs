@@ -132,6 +132,17 @@ fn a_rapl_counter_that_started_anew_is_no_wrap() {
 }
 
 #[test]
+fn a_rapl_counter_below_zero_is_no_value() {
+    let tree = rapl_tree();
+    let mut meter = Rapl::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("intel-rapl:0/energy_uj", "-5");
+    assert!(joules(&mut meter, 1).unwrap_err().contains("less than nothing"));
+    tree.write("intel-rapl:0/energy_uj", "3000000");
+    assert_joules(&mut meter, 2, 2.0);
+}
+
+#[test]
 fn a_rapl_meter_that_vanishes_is_said_and_comes_back() {
     let tree = rapl_tree();
     let mut meter = Rapl::open(tree.path()).unwrap();
@@ -214,10 +225,34 @@ fn current_counts_by_magnitude_whatever_its_sign() {
         assert_joules(&mut meter, 13, 6.0);
         // "Unknown" in the way of several drivers.
         tree.write("BAT0/current_now", "-2147483648");
-        assert_joules(&mut meter, 14, 6.0);
+        assert!(joules(&mut meter, 14).unwrap_err().contains("its driver does not know"));
         tree.write("BAT0/current_now", current);
         assert_joules(&mut meter, 15, 10.0);
     }
+}
+
+#[test]
+fn a_battery_that_tells_nothing_of_use_is_refused() {
+    let lowest = i64::MIN.to_string();
+    let told = [
+        ("-2147483648", "4000000"),
+        (&lowest, "4000000"),
+        ("100000000000000", "4000000"),
+        ("500000", "0"),
+        ("500000", "-4000000"),
+    ];
+    for (current, voltage) in told {
+        let files = [("BAT0/current_now", current), ("BAT0/voltage_now", voltage)];
+        let error = Battery::open(battery_tree(&files).path()).unwrap_err().to_string();
+        assert!(error.starts_with("battery can't be read: "), "{error}");
+    }
+    // What a second pack tells that rests does not matter.
+    let tree = battery_tree(&[("BAT0/energy_now", "40000000")]);
+    tree.write("BAT1/type", "Battery");
+    tree.write("BAT1/status", "Full");
+    tree.write("BAT1/current_now", "-2147483648");
+    tree.write("BAT1/voltage_now", "4000000");
+    assert!(Battery::open(tree.path()).is_ok());
 }
 
 #[test]
@@ -296,6 +331,71 @@ fn hwmon_power_and_energy_come_in_millionths() {
     assert_joules(&mut meter, 2, 1.5);
     tree.write("hwmon0/energy1_input", "ERROR");
     assert!(joules(&mut meter, 3).unwrap_err().contains("no number"));
+}
+
+#[test]
+fn no_meter_takes_more_than_a_hundred_kilowatts_or_less_than_nothing() {
+    for glitch in ["150000000000", "-4000000"] {
+        let path = "hwmon0/power1_input";
+        let tree = Tree::new(&[("hwmon0/name", "ina226"), (path, "4000000")]);
+        let mut meter = Hwmon::open(tree.path()).unwrap();
+        assert_joules(&mut meter, 0, 0.0);
+        tree.write(path, glitch);
+        let error = joules(&mut meter, 1).unwrap_err();
+        assert!(error.contains("hwmon ina226 can't be read"), "{error}");
+        let error = Hwmon::open(tree.path()).unwrap_err().to_string();
+        assert!(error.contains(path), "{error}");
+        tree.write(path, "4000000");
+        assert_joules(&mut meter, 2, 8.0);
+    }
+    let tree = Tree::new(&[
+        ("hwmon0/name", "ina219"),
+        ("hwmon0/curr1_input", "1000"),
+        ("hwmon0/in1_input", "5000"),
+    ]);
+    let mut meter = Hwmon::open(tree.path()).unwrap();
+    assert_joules(&mut meter, 0, 0.0);
+    tree.write("hwmon0/curr1_input", "2147483647");
+    assert!(joules(&mut meter, 1).unwrap_err().contains("curr1_input tells"));
+    tree.write("hwmon0/curr1_input", "1000");
+    assert_joules(&mut meter, 2, 10.0);
+}
+
+#[test]
+fn counters_that_jump_begin_anew() {
+    let tree = Tree::new(&[("hwmon0/name", "ina226"), ("hwmon0/energy1_input", "1000000")]);
+    let next = Arc::new(Mutex::new(1.0));
+    let asked = Arc::clone(&next);
+    let ask = move || Some(Sample::Energy(*asked.lock().unwrap()));
+    let meters: [Box<dyn PowerMeter>; 2] = [
+        Box::new(Hwmon::open(tree.path()).unwrap()),
+        Box::new(Callback::new("any", Scope::Device, Resolution::EXACT, ask)),
+    ];
+    let mut meters = Vec::from(meters);
+    for (seconds, told, expected) in
+        [(0, 1.0, 0.0), (1, 2.5, 1.5), (2, 999_999_999.0, 1.5), (3, 1_000_000_001.0, 3.5)]
+    {
+        tree.write("hwmon0/energy1_input", &(told * 1e6).to_string());
+        *next.lock().unwrap() = told;
+        meters.iter_mut().for_each(|meter| assert_joules(&mut **meter, seconds, expected));
+    }
+    tree.write("hwmon0/energy1_input", "-5");
+    assert!(joules(&mut *meters[0], 4).unwrap_err().contains("less than nothing"));
+}
+
+#[test]
+fn a_callback_tells_no_power_that_can_t_be() {
+    let watts = Arc::new(Mutex::new(2.0));
+    let asked = Arc::clone(&watts);
+    let ask = move || Some(Sample::Power(*asked.lock().unwrap()));
+    let mut meter = Callback::new("any", Scope::Device, Resolution::EXACT, ask);
+    assert_joules(&mut meter, 0, 0.0);
+    for glitch in [150e3, -2.0] {
+        *watts.lock().unwrap() = glitch;
+        assert!(joules(&mut meter, 1).unwrap_err().contains("any can't be read"));
+    }
+    *watts.lock().unwrap() = 2.0;
+    assert_joules(&mut meter, 2, 4.0);
 }
 
 #[test]
