@@ -1,5 +1,6 @@
 //! A series of packets, and what a radio draws for it. Pure: who reads captures is pelton-lab.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
@@ -54,14 +55,13 @@ pub struct Tcp {
 pub fn round_trip(packets: &[Packet]) -> Duration {
     let syns = packets.iter().filter_map(|packet| Some((packet, packet.tcp?)));
     let syns = syns.filter(|(_, tcp)| tcp.syn);
-    let answers = syns.clone().filter(|(packet, _)| packet.direction == Direction::Received);
-    let times = answers.filter_map(|(answer, tcp)| {
-        let mut opened = syns.clone();
-        let (syn, _) = opened.find(|(packet, other)| {
-            other.flow == tcp.flow && packet.direction == Direction::Sent
-        })?;
-        Some(answer.at - syn.at)
-    });
+    let sent = syns.clone().filter(|(packet, _)| packet.direction == Direction::Sent);
+    let mut opened = HashMap::new();
+    for (packet, tcp) in sent {
+        opened.entry(tcp.flow).or_insert(packet.at);
+    }
+    let answers = syns.filter(|(packet, _)| packet.direction == Direction::Received);
+    let times = answers.filter_map(|(answer, tcp)| Some(answer.at - *opened.get(&tcp.flow)?));
     times.min().unwrap_or_default()
 }
 

@@ -63,7 +63,7 @@ fn bounded_slowdown(packets: &[Packet], card: &Card, rtt: Duration, share: f64) 
         if at <= sent + awake_for {
             return at;
         }
-        listens(sent, awake_for, share).find(|listen| *listen >= at).map_or(at, |l| l + LISTEN)
+        listen_at(sent, awake_for, share, at) + LISTEN
     };
     let replayed = Replayed::new(packets, card, rtt, deliver);
     let mut awake = replayed.busy;
@@ -81,10 +81,25 @@ fn bounded_slowdown(packets: &[Packet], card: &Card, rtt: Duration, share: f64) 
 fn listens(sent: Timestamp, awake_for: Duration, share: f64) -> impl Iterator<Item = Timestamp> {
     let first = next_beacon(sent + awake_for);
     std::iter::successors(Some(first), move |listen| {
-        let allowed = (*listen - sent).mul_f64(share).clamp(BEACON, LONGEST_SLEEP);
-        let beacons = (allowed.as_nanos() / BEACON.as_nanos()).max(1);
-        Some(*listen + BEACON * u32::try_from(beacons).unwrap_or(1))
+        Some(*listen + sleep_after(*listen - sent, share))
     })
+}
+
+/// How long it sleeps when nothing came for `silent`: whole beacons.
+fn sleep_after(silent: Duration, share: f64) -> Duration {
+    let allowed = silent.mul_f64(share).clamp(BEACON, LONGEST_SLEEP);
+    let beacons = (allowed.as_nanos() / BEACON.as_nanos()).max(1);
+    BEACON * u32::try_from(beacons).unwrap_or(1)
+}
+
+/// The first of [`listens`] at `at` or later. Once sleeps are as long as they get the rest is counted at once: a client that
+/// sends nothing for an hour would have each packet go through all beacons of the hour.
+fn listen_at(sent: Timestamp, awake_for: Duration, share: f64, at: Timestamp) -> Timestamp {
+    let is_settled = |listen: Timestamp| sleep_after(listen - sent, share) == LONGEST_SLEEP;
+    let reached = listens(sent, awake_for, share).find(|it| *it >= at || is_settled(*it));
+    let listen = reached.unwrap_or(at);
+    let sleeps = at.saturating_since(listen).as_nanos().div_ceil(LONGEST_SLEEP.as_nanos());
+    listen + LONGEST_SLEEP * u32::try_from(sleeps).unwrap_or(u32::MAX)
 }
 
 /// A trace whose packets pass later than recorded, because the card slept.
@@ -146,5 +161,34 @@ impl Replayed {
         }
         replayed.end = free;
         replayed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beacons_that_are_counted_are_those_that_are_gone_through() {
+        let sent = Timestamp::from_millis(30);
+        for share in [0.1, 0.2, 0.5, 1.0] {
+            let awake_for = BEACON.div_f64(share);
+            for at in (0..60_000).step_by(70).map(Timestamp::from_millis) {
+                let found = listens(sent, awake_for, share).find(|listen| *listen >= at);
+                assert_eq!(Some(listen_at(sent, awake_for, share, at)), found, "{share} {at:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_silent_client_costs_no_time_that_grows_with_its_silence() {
+        // Ten years: going through each beacon would take minutes.
+        let at = Timestamp::new(Duration::from_secs(10 * 365 * 24 * 3600));
+        let began = std::time::Instant::now();
+        for _ in 0..1_000 {
+            let listen = listen_at(Timestamp::START, BEACON, 1.0, at);
+            assert!(listen >= at && listen - at < LONGEST_SLEEP);
+        }
+        assert!(began.elapsed() < Duration::from_secs(10));
     }
 }
