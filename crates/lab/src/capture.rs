@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
@@ -12,6 +12,10 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 use pelton_power::trace::{Direction, Packet, Tcp};
 use thiserror::Error;
+
+use self::clients::Clients;
+
+mod clients;
 
 /// Larger than any block of a capture of packets.
 const BUFFER: usize = 1 << 20;
@@ -33,6 +37,16 @@ pub enum CaptureError {
     /// It holds none of IP.
     #[error("it holds no packets of IP")]
     NoPackets,
+    /// Its packets are in blocks without their times.
+    #[error(
+        "its packets are in simple packet blocks, which have no times: record it with enhanced ones, as tcpdump and dumpcap do"
+    )]
+    NoTimes,
+    /// Its packets are in blocks that pcapng has no more.
+    #[error(
+        "its packets are in the packet blocks of old pcapng: write it anew, as `editcap -F pcapng OLD NEW` does"
+    )]
+    OldBlocks,
     /// It holds none of this client.
     #[error("none of its {packets} packets is of {client}: name another address")]
     NotThere {
@@ -48,40 +62,38 @@ pub enum CaptureError {
 pub struct Capture {
     /// Packets of the client, in the order of time.
     pub packets: Vec<Packet>,
-    /// Who the client is.
-    pub client: IpAddr,
-    /// Nothing shows that: it is who has sent the first packet.
-    pub is_guess: bool,
+    /// The client's addresses: one of each family, or those that were named.
+    pub clients: Vec<IpAddr>,
+    /// Those of them of which nothing shows that: they are who has sent first.
+    pub guessed: Vec<IpAddr>,
+    /// How many packets are of none of these addresses, and left out.
+    pub others: usize,
+    /// How many go from one of these addresses to one of them, as on a loopback interface.
+    pub within: usize,
     /// It ends in the middle of a packet, as one does whose recorder was killed. Those before it are there.
     pub is_cut: bool,
 }
 
-/// Reads the packets of a capture. Without `client`, that is who has opened the first connection, by its SYN or the
-/// answer to that, else who has sent the first packet. What is no IP is left out.
+/// Reads the packets of a capture. Where no address is `named` the client is, of IPv4 and of IPv6, who has opened the first
+/// connection, by its SYN or the answer to that, else who has sent the first packet. What is no IP is left out. Where both
+/// ends of a connection have the client's addresses, the client is the one that has opened it, else the one with the higher port.
 ///
 /// # Errors
 /// As [`CaptureError`] says.
-pub fn read(
-    input: impl Read + Send + 'static,
-    client: Option<IpAddr>,
-) -> Result<Capture, CaptureError> {
+pub fn read(input: impl Read + Send + 'static, named: &[IpAddr]) -> Result<Capture, CaptureError> {
     let (mut seen, is_cut) = records(input)?;
     seen.sort_by_key(|packet| packet.at);
-    let opener = client.or_else(|| seen.iter().find_map(|packet| packet.opener));
-    let is_guess = opener.is_none();
-    let client = opener.or_else(|| seen.first().map(|packet| packet.from.ip()));
-    let client = client.ok_or(CaptureError::NoPackets)?;
-    let began = seen.first().map_or(Duration::ZERO, |packet| packet.at);
+    let began = seen.first().ok_or(CaptureError::NoPackets)?.at;
+    let is_found = named.is_empty();
+    let clients = if is_found { Clients::found(&seen) } else { Clients::named(&seen, named)? };
     let (mut flows, mut sites) = (Numbers::default(), Numbers::default());
     let packets: Vec<Packet> = seen
         .iter()
         .filter_map(|packet| {
-            let (direction, local, server) = if packet.from.ip() == client {
-                (Direction::Sent, packet.from, packet.to)
-            } else if packet.to.ip() == client {
-                (Direction::Received, packet.to, packet.from)
-            } else {
-                return None;
+            let direction = clients.direction(packet)?;
+            let (local, server) = match direction {
+                Direction::Sent => (packet.from, packet.to),
+                Direction::Received => (packet.to, packet.from),
             };
             let tcp = packet.tcp.map(|tcp| Tcp {
                 flow: flows.of((local, server)),
@@ -92,10 +104,10 @@ pub fn read(
             Some(Packet { at, direction, bytes: Bytes(packet.length), tcp })
         })
         .collect();
-    if packets.is_empty() {
-        return Err(CaptureError::NotThere { client, packets: seen.len() });
-    }
-    Ok(Capture { packets, client, is_guess, is_cut })
+    let others = seen.len() - packets.len();
+    let within = seen.iter().filter(|packet| clients.are_both_ends_of(packet)).count();
+    let Clients { addresses: clients, guessed, .. } = clients;
+    Ok(Capture { packets, clients, guessed, others, within, is_cut })
 }
 
 /// Numbers things in the order in which they are met.
@@ -116,8 +128,16 @@ struct Seen {
     to: SocketAddr,
     length: u64,
     /// Who has opened its connection, where it shows that.
-    opener: Option<IpAddr>,
+    opener: Option<SocketAddr>,
     tcp: Option<Tcp>,
+}
+
+impl Seen {
+    /// Whether it is a segment or datagram of one host to another.
+    fn is_talk(&self) -> bool {
+        let to = self.to.ip();
+        self.from.port() > 0 && !to.is_multicast() && to != IpAddr::V4(Ipv4Addr::BROADCAST)
+    }
 }
 
 /// What is wrong with a file, in words.
@@ -170,7 +190,7 @@ fn records(input: impl Read + Send + 'static) -> Result<(Vec<Seen>, bool), Captu
             PcapBlockOwned::Legacy(packet) => {
                 let nanos = u64::from(packet.ts_usec) * legacy.1;
                 let at = Duration::from_secs(packet.ts_sec.into()) + Duration::from_nanos(nanos);
-                seen.extend(parse(legacy.0, at, packet.data)?);
+                seen.extend(parse(legacy.0, at, packet.data, packet.origlen)?);
             }
             PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
@@ -184,7 +204,11 @@ fn records(input: impl Read + Send + 'static) -> Result<(Vec<Seen>, bool), Captu
                 let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
                 let nanos = u128::from(units % resolution) * 1_000_000_000 / u128::from(resolution);
                 let at = Duration::new(units / resolution, nanos as u32);
-                seen.extend(parse(link, at, packet.packet_data())?);
+                seen.extend(parse(link, at, packet.packet_data(), packet.origlen)?);
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(_)) => return Err(CaptureError::NoTimes),
+            PcapBlockOwned::NG(Block::Unknown(block)) if is_old_packet(block.block_type) => {
+                return Err(CaptureError::OldBlocks);
             }
             PcapBlockOwned::NG(_) => {}
         }
@@ -192,8 +216,18 @@ fn records(input: impl Read + Send + 'static) -> Result<(Vec<Seen>, bool), Captu
     }
 }
 
-/// The packet in `data`, of which a header may be all that was kept; none when it is no IP.
-fn parse(link: Linktype, at: Duration, data: &[u8]) -> Result<Option<Seen>, CaptureError> {
+/// The type of the obsolete packet block (draft-ietf-opsawg-pcapng, appendix A), in either order of bytes.
+fn is_old_packet(block_type: u32) -> bool {
+    [2, 2_u32.swap_bytes()].contains(&block_type)
+}
+
+/// The packet in `data`, of which a header may be all that was kept of a frame of `original` bytes; none when it is no IP.
+fn parse(
+    link: Linktype,
+    at: Duration,
+    data: &[u8],
+    original: u32,
+) -> Result<Option<Seen>, CaptureError> {
     let sliced = match link {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
         // 12 and 14 are how DLT_RAW was numbered before.
@@ -204,7 +238,8 @@ fn parse(link: Linktype, at: Duration, data: &[u8]) -> Result<Option<Seen>, Capt
         Linktype(LINUX_SLL2) => of_linux(data, 0, 20),
         Linktype(other) => return Err(CaptureError::LinkType(other)),
     };
-    Ok(sliced.and_then(|sliced| seen(at, &sliced)))
+    let frame = Frame { data, original };
+    Ok(sliced.and_then(|sliced| seen(at, &frame, &sliced)))
 }
 
 /// The packet behind a header of `length` bytes that Linux puts in place of each interface's own, which has the type of what
@@ -215,24 +250,51 @@ fn of_linux(data: &[u8], ether_type: usize, length: usize) -> Option<LaxSlicedPa
     Some(LaxSlicedPacket::from_ether_type(ether_type, data.get(length..)?))
 }
 
-fn seen(at: Duration, sliced: &LaxSlicedPacket<'_>) -> Option<Seen> {
+/// What was kept of a frame, and how long it was.
+struct Frame<'a> {
+    data: &'a [u8],
+    original: u32,
+}
+
+impl Frame<'_> {
+    /// Bytes of the frame from `header` on, which is a part of what was kept.
+    fn length_from(&self, header: &[u8]) -> u64 {
+        let before = header.as_ptr().addr().saturating_sub(self.data.as_ptr().addr());
+        u64::from(self.original).saturating_sub(before as u64)
+    }
+}
+
+fn seen(at: Duration, frame: &Frame<'_>, sliced: &LaxSlicedPacket<'_>) -> Option<Seen> {
+    // What is longer than 64 KiB, or cut into packets by the card (TSO, BIG TCP), has no length in its header.
+    let told = |length: u16, header: &[u8], rest: u64| match length {
+        0 => frame.length_from(header),
+        length => rest + u64::from(length),
+    };
     let (from, to, length, header) = match sliced.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
             let header = ip.header();
             let (from, to) = (header.source_addr().into(), header.destination_addr().into());
-            (from, to, u64::from(header.total_len()), header.slice().len() as u64)
+            let length = told(header.total_len(), header.slice(), 0);
+            (from, to, length, header.slice().len() as u64)
         }
         LaxNetSlice::Ipv6(ip) => {
             let header = ip.header();
             let (from, to): (IpAddr, IpAddr) =
                 (header.source_addr().into(), header.destination_addr().into());
-            (from, to, 40 + u64::from(header.payload_length()), 40)
+            (from, to, told(header.payload_length(), header.slice(), 40), 40)
         }
         LaxNetSlice::Arp(_) => return None,
     };
-    let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else {
-        let end = |ip| SocketAddr::new(ip, 0);
-        return Some(Seen { at, from: end(from), to: end(to), length, opener: None, tcp: None });
+    let tcp = match &sliced.transport {
+        Some(TransportSlice::Tcp(tcp)) => tcp,
+        other => {
+            let ports = match other {
+                Some(TransportSlice::Udp(udp)) => (udp.source_port(), udp.destination_port()),
+                _ => (0, 0),
+            };
+            let (from, to) = (SocketAddr::new(from, ports.0), SocketAddr::new(to, ports.1));
+            return Some(Seen { at, from, to, length, opener: None, tcp: None });
+        }
     };
     let timestamps = tcp.options_iterator().find_map(|option| match option {
         Ok(TcpOptionElement::Timestamp(value, echo)) => Some((value, echo)),
@@ -241,14 +303,10 @@ fn seen(at: Duration, sliced: &LaxSlicedPacket<'_>) -> Option<Seen> {
     let payload = length.saturating_sub(header + tcp.header_len() as u64) as u32;
     let facts =
         Tcp { payload, syn: tcp.syn(), end: tcp.fin() || tcp.rst(), timestamps, ..Tcp::default() };
-    Some(Seen {
-        at,
-        from: SocketAddr::new(from, tcp.source_port()),
-        to: SocketAddr::new(to, tcp.destination_port()),
-        length,
-        opener: tcp.syn().then_some(if tcp.ack() { to } else { from }),
-        tcp: Some(facts),
-    })
+    let (from, to) =
+        (SocketAddr::new(from, tcp.source_port()), SocketAddr::new(to, tcp.destination_port()));
+    let opener = tcp.syn().then_some(if tcp.ack() { to } else { from });
+    Some(Seen { at, from, to, length, opener, tcp: Some(facts) })
 }
 
 #[cfg(test)]
@@ -310,7 +368,7 @@ mod tests {
         ];
         // Nanosecond magic and raw IP, as the lab's own packet log is.
         let file = pcap(0xa1b2_3c4d, 101, 60, &records);
-        let packets = read(Cursor::new(file), None).unwrap().packets;
+        let packets = read(Cursor::new(file), &[]).unwrap().packets;
         let told: Vec<_> = packets
             .iter()
             .map(|p| (p.at.since_start().as_millis(), p.direction, p.bytes.0))
@@ -327,30 +385,46 @@ mod tests {
         let records =
             [(9, 0, packet(true, false, 10, true)), (9, 500_000, packet(false, false, 20, true))];
         let file = pcap(0xa1b2_c3d4, 1, 65_535, &records);
-        let packets = read(Cursor::new(file.clone()), Some(SERVER.into())).unwrap().packets;
+        let packets = read(Cursor::new(file.clone()), &[SERVER.into()]).unwrap().packets;
         assert_eq!(packets[0].direction, Direction::Received);
         assert_eq!(packets[1].at, Timestamp::from_millis(500));
         assert_eq!(packets[1].bytes, Bytes(72));
-        let error = read(Cursor::new(file), Some([1, 1, 1, 1].into())).unwrap_err().to_string();
+        let error = read(Cursor::new(file), &[[1, 1, 1, 1].into()]).unwrap_err().to_string();
         assert!(error.contains("none of its 2 packets is of 1.1.1.1"), "{error}");
+    }
+
+    fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+        let length = 12 + body.len() as u32;
+        let mut block = Vec::new();
+        block.extend(kind.to_le_bytes());
+        block.extend(length.to_le_bytes());
+        block.extend(body);
+        block.extend(length.to_le_bytes());
+        block
+    }
+
+    /// How a pcapng file begins.
+    fn section() -> Vec<u8> {
+        let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
+        section.extend([1, 0, 0, 0]);
+        section.extend([0xff; 8]);
+        block(0x0a0d_0d0a, &section)
+    }
+
+    #[test]
+    fn pcapng_blocks_without_a_time_or_of_old_are_said() {
+        for (kind, why) in [(3, "which have no times"), (2, "old pcapng")] {
+            let mut file = section();
+            file.extend(block(1, &[101, 0, 0, 0, 0, 0, 0, 0]));
+            file.extend(block(kind, &[0; 60]));
+            let error = read(Cursor::new(file), &[]).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]
     fn pcapng_with_its_own_resolution() {
-        let block = |kind: u32, body: &[u8]| {
-            let length = 12 + body.len() as u32;
-            let mut block = Vec::new();
-            block.extend(kind.to_le_bytes());
-            block.extend(length.to_le_bytes());
-            block.extend(body);
-            block.extend(length.to_le_bytes());
-            block
-        };
-        let mut file = Vec::new();
-        let mut section = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
-        section.extend([1, 0, 0, 0]);
-        section.extend([0xff; 8]);
-        file.extend(block(0x0a0d_0d0a, &section));
+        let mut file = section();
         // Link type 101, and milliseconds: if_tsresol (9), one byte, 10^-3.
         let mut interface = vec![101, 0, 0, 0, 0, 0, 0, 0];
         interface.extend([9, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
@@ -366,7 +440,7 @@ mod tests {
             body.extend(data);
             file.extend(block(6, &body));
         }
-        let packets = read(Cursor::new(file), None).unwrap().packets;
+        let packets = read(Cursor::new(file), &[]).unwrap().packets;
         assert_eq!(packets.len(), 2);
         assert_eq!(packets[1].at, Timestamp::from_millis(250));
         assert_eq!(packets[1].direction, Direction::Received);
@@ -390,8 +464,9 @@ mod tests {
         };
         for (syn, client, guessed) in [(true, CLIENT, false), (false, SERVER, true)] {
             let file = pcap(0xa1b2_c3d4, 101, 99, &[(0, 0, bytes(syn, true))]);
-            let capture = read(Cursor::new(file), None).unwrap();
-            assert_eq!((capture.client, capture.is_guess), (client.into(), guessed));
+            let capture = read(Cursor::new(file), &[]).unwrap();
+            assert_eq!(capture.clients, [IpAddr::from(client)]);
+            assert_eq!(capture.guessed.len(), usize::from(guessed));
         }
     }
 
@@ -401,7 +476,7 @@ mod tests {
             [(0, 0, packet(true, true, 0, false)), (1, 0, packet(false, false, 9, false))];
         let file = pcap(0xa1b2_c3d4, 101, 99, &records);
         let parts = [0, 1, 40, 77].map(|less| {
-            let capture = read(Cursor::new(file[..file.len() - less].to_vec()), None).unwrap();
+            let capture = read(Cursor::new(file[..file.len() - less].to_vec()), &[]).unwrap();
             (capture.packets.len(), capture.is_cut)
         });
         assert_eq!(parts, [(2, false), (1, true), (1, true), (1, false)]);
@@ -416,24 +491,115 @@ mod tests {
         cooked2.extend(packet(true, true, 0, false));
         for (link, data) in [(113, cooked), (276, cooked2)] {
             let file = pcap(0xa1b2_c3d4, link, 99, &[(0, 0, data), (1, 0, vec![0; 3])]);
-            let capture = read(Cursor::new(file), None).unwrap();
+            let capture = read(Cursor::new(file), &[]).unwrap();
             assert_eq!((capture.packets.len(), capture.packets[0].bytes), (1, Bytes(52)), "{link}");
-            assert_eq!(capture.client, IpAddr::from(CLIENT));
+            assert_eq!(capture.clients, [IpAddr::from(CLIENT)]);
         }
+    }
+
+    /// A TCP segment over IPv6 of the client with that last part of its address.
+    fn packet6(host: u16, sent: bool, syn: bool, payload: usize) -> Vec<u8> {
+        let address = |last| std::net::Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last).octets();
+        let (from, to, source, target) =
+            if sent { (host, 1, 40_000, 80) } else { (1, host, 80, 40_000) };
+        let tcp = PacketBuilder::ipv6(address(from), address(to), 64);
+        let tcp = tcp.tcp(source, target, 1, 1_000);
+        let tcp = if syn { tcp.syn() } else { tcp.ack(1) };
+        let mut bytes = Vec::new();
+        tcp.write(&mut bytes, &vec![0; payload]).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_client_has_an_address_of_each_family() {
+        let records = [
+            (0, 0, packet(true, true, 0, false)),
+            (1, 0, packet6(2, true, true, 0)),
+            (2, 0, packet6(2, false, false, 1_000)),
+            (3, 0, packet6(3, false, false, 1_000)),
+        ];
+        let file = pcap(0xa1b2_c3d4, 101, 99, &records);
+        let capture = read(Cursor::new(file.clone()), &[]).unwrap();
+        assert_eq!((capture.packets.len(), capture.others), (3, 1));
+        assert_eq!((capture.clients.len(), capture.guessed.len()), (2, 0));
+        let named = ["fd00::2", "fd00::3"].map(|address| address.parse().unwrap());
+        let capture = read(Cursor::new(file.clone()), &named).unwrap();
+        assert_eq!((capture.packets.len(), capture.others), (3, 1));
+        let absent = [named[0], [10, 0, 0, 9].into()];
+        let error = read(Cursor::new(file), &absent).unwrap_err().to_string();
+        assert!(error.contains("is of 10.0.0.9"), "{error}");
+    }
+
+    #[test]
+    fn who_tells_all_hosts_something_is_no_client() {
+        let datagram = |from: [u8; 4], to: [u8; 4]| {
+            let mut bytes = Vec::new();
+            let udp = PacketBuilder::ipv4(from, to, 64).udp(5_353, 5_353);
+            udp.write(&mut bytes, &[0; 9]).unwrap();
+            bytes
+        };
+        let everybody = datagram([10, 0, 0, 7], [224, 0, 0, 251]);
+        let records = [(0, 0, everybody), (1, 0, datagram(CLIENT, SERVER))];
+        let capture = read(Cursor::new(pcap(0xa1b2_c3d4, 101, 99, &records)), &[]).unwrap();
+        assert_eq!(capture.guessed, [IpAddr::from(CLIENT)]);
+        assert_eq!((capture.packets.len(), capture.others), (1, 1));
+    }
+
+    #[test]
+    fn on_loopback_who_opens_a_connection_is_the_client() {
+        let segment = |source, target, syn| {
+            let mut bytes = Vec::new();
+            let tcp = PacketBuilder::ipv4([127, 0, 0, 1], [127, 0, 0, 1], 64);
+            let tcp = tcp.tcp(source, target, 1, 1_000);
+            let tcp = if syn { tcp.syn() } else { tcp.ack(1) };
+            tcp.write(&mut bytes, &[]).unwrap();
+            bytes
+        };
+        // The server has the higher port; the second connection was opened before.
+        let segments = [
+            (30_000, 50_000, true),
+            (50_000, 30_000, false),
+            (60_000, 8_080, false),
+            (8_080, 60_000, false),
+        ];
+        let records = segments.map(|(source, target, syn)| (0, 0, segment(source, target, syn)));
+        let capture = read(Cursor::new(pcap(0xa1b2_c3d4, 101, 99, &records)), &[]).unwrap();
+        let directions: Vec<_> = capture.packets.iter().map(|packet| packet.direction).collect();
+        let (sent, received) = (Direction::Sent, Direction::Received);
+        assert_eq!(directions, [sent, received, sent, received]);
+        assert_eq!((capture.within, capture.others), (4, 0));
+    }
+
+    #[test]
+    fn what_has_no_length_in_its_header_is_as_long_as_its_frame() {
+        for (offset, ethernet) in [(2, false), (16, true)] {
+            let mut tso = packet(true, true, 60_000, ethernet);
+            tso[offset..offset + 2].fill(0);
+            let link = if ethernet { 1 } else { 101 };
+            let file = pcap(0xa1b2_c3d4, link, 99, &[(0, 0, tso)]);
+            let capture = read(Cursor::new(file), &[]).unwrap();
+            assert_eq!(capture.packets[0].bytes, Bytes(60_052));
+            assert_eq!(capture.packets[0].tcp.unwrap().payload, 60_000);
+        }
+        let mut jumbo = packet6(2, true, true, 60_000);
+        jumbo[4..6].fill(0);
+        let file = pcap(0xa1b2_c3d4, 101, 99, &[(0, 0, jumbo)]);
+        let capture = read(Cursor::new(file), &[]).unwrap();
+        assert_eq!(capture.packets[0].bytes, Bytes(60_060));
     }
 
     #[test]
     fn what_is_no_capture_is_refused() {
-        let error = read(Cursor::new(b"GET / HTTP/1.1".to_vec()), None).unwrap_err();
+        let error = read(Cursor::new(b"GET / HTTP/1.1".to_vec()), &[]).unwrap_err();
         assert!(error.to_string().starts_with("no pcap or pcapng file"), "{error}");
         let bluetooth = pcap(0xa1b2_c3d4, 187, 9, &[(0, 0, vec![1; 9])]);
-        let error = read(Cursor::new(bluetooth), None).unwrap_err().to_string();
+        let error = read(Cursor::new(bluetooth), &[]).unwrap_err().to_string();
         assert!(error.starts_with("link type 187"), "{error}");
         let cut = &pcap(0xa1b2_c3d4, 101, 99, &[(0, 0, packet(true, true, 0, false))])[..70];
-        let error = read(Cursor::new(cut.to_vec()), None).unwrap_err().to_string();
+        let error = read(Cursor::new(cut.to_vec()), &[]).unwrap_err().to_string();
         assert!(error.ends_with("it ends too soon"), "{error}");
         let empty = pcap(0xa1b2_c3d4, 101, 99, &[]);
-        let error = read(Cursor::new(empty), None).unwrap_err().to_string();
+        let error = read(Cursor::new(empty), &[]).unwrap_err().to_string();
         assert!(error.contains("no packets of IP"), "{error}");
     }
 }

@@ -47,7 +47,7 @@ pub fn charge(
     lasted: Duration,
 ) -> Result<BTreeMap<String, RunEnergy>, CaptureError> {
     let file = File::open(log).map_err(|error| CaptureError::Malformed(error.to_string()))?;
-    let packets = capture::read(file, None)?.packets;
+    let packets = capture::read(file, &[])?.packets;
     let mut charged = BTreeMap::new();
     for radio in ALWAYS.into_iter().chain([own]) {
         charged.insert(radio.name().to_owned(), under(radio, &packets, cpu, lasted));

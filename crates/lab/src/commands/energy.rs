@@ -32,9 +32,10 @@ pub(crate) struct EnergyArgs {
     /// Draw the radio's power over time
     #[arg(long, value_name = "FILE.svg")]
     trace: Option<PathBuf>,
-    /// The client's address; else that of who opened the first connection, or sent the first packet
+    /// An address of the client, as many times as it has some; else those of who opened the first
+    /// connection, or sent the first packet, over IPv4 and over IPv6
     #[arg(long, value_name = "ADDRESS")]
-    client: Option<IpAddr>,
+    client: Vec<IpAddr>,
 }
 
 pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
@@ -43,16 +44,11 @@ pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
     }
     let named = || args.file.display().to_string();
     let file = File::open(&args.file).with_context(named)?;
-    let Capture { packets, client, is_guess, is_cut } =
-        capture::read(file, args.client).with_context(named)?;
-    if is_cut {
-        eprintln!("{}: it ends in the middle of a packet; those before it count", named());
+    let capture = capture::read(file, &args.client).with_context(named)?;
+    for note in notes(&capture) {
+        eprintln!("{}: {note}", named());
     }
-    if is_guess {
-        eprintln!(
-            "no connection is opened in it: {client}, which sends first, is taken for the client (--client)"
-        );
-    }
+    let packets = capture.packets;
     let is_wavelan = args.profile == Radio::Wavelan.name();
     let lasted = packets.last().map_or(Duration::ZERO, |packet| packet.at.since_start());
     if is_wavelan && lasted > LONGEST {
@@ -77,6 +73,41 @@ pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What whoever reads the joules has to know of `capture`.
+fn notes(capture: &Capture) -> Vec<String> {
+    let Capture { clients, guessed, others, within, is_cut, .. } = capture;
+    let mut notes = Vec::new();
+    if *is_cut {
+        notes.push("it ends in the middle of a packet; those before it count".to_owned());
+    }
+    for client in guessed {
+        let family = if client.is_ipv4() { "IPv4" } else { "IPv6" };
+        notes.push(format!(
+            "no connection is opened over {family}: {client}, which sends first, is taken for the client (--client)"
+        ));
+    }
+    if *others > 0 {
+        let clients: Vec<String> = clients.iter().map(IpAddr::to_string).collect();
+        let clients = clients.join(" and ");
+        notes.push(format!(
+            "{} of others than {clients} left out (--client, once for each address)",
+            packets_in_words(*others)
+        ));
+    }
+    if *within > 0 {
+        notes.push(format!(
+            "both ends of {} have the client's address, as on a loopback interface: who opened a connection is taken \
+             for the client, else who has the higher port",
+            packets_in_words(*within)
+        ));
+    }
+    notes
+}
+
+fn packets_in_words(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "packet" } else { "packets" })
+}
+
 fn is_svg(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"))
 }
@@ -97,9 +128,8 @@ fn describe(file: &Path, packets: &[Packet]) -> String {
     };
     let (received, sent) = (bytes(Direction::Received), bytes(Direction::Sent));
     let name = file.display();
-    let count = packets.len();
-    let packets = if count == 1 { "packet" } else { "packets" };
-    format!("{name}: {count} {packets} in {end:.2} s, {received} bytes received, {sent} sent\n")
+    let packets = packets_in_words(packets.len());
+    format!("{name}: {packets} in {end:.2} s, {received} bytes received, {sent} sent\n")
 }
 
 /// The card and its numbers.

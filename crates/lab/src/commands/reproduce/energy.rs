@@ -120,7 +120,7 @@ mod recorded {
         probe::download(&emulator, FILE, SOCKET_BUFFER)?;
         let late = emulator.stop()?.late_share;
         let named = || log.display().to_string();
-        let capture = capture::read(File::open(&log).with_context(named)?, None);
+        let capture = capture::read(File::open(&log).with_context(named)?, &[]);
         Ok((Recording { link, packets: capture.with_context(named)?.packets }, late))
     }
 
