@@ -15,6 +15,9 @@ mod toml_file;
 /// How XML begins that an Android package has in it (`RES_XML_TYPE`).
 const COMPILED_XML: &[u8] = &[3, 0, 8, 0];
 
+/// How archives begin, as Android packages are (APK): the profile is in one.
+const ARCHIVE: &[u8] = b"PK\x03\x04";
+
 /// What is known of a device. What a file leaves out stays as [`ModelledConfig::default`] has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Device {
@@ -63,6 +66,10 @@ impl Device {
         let bytes = read(file).map_err(|error: io::Error| failed(error.to_string()))?;
         if bytes.starts_with(COMPILED_XML) {
             return Err(failed("it is compiled: decode it first, as apktool does".to_owned()));
+        }
+        if bytes.starts_with(ARCHIVE) {
+            let how = "decode it, as apktool does, and name the res/xml/power_profile.xml of it";
+            return Err(failed(format!("it is an archive: {how}")));
         }
         let text = String::from_utf8(bytes).map_err(|_| failed("it is no text".to_owned()))?;
         let extension = Path::new(file).extension();

@@ -23,6 +23,7 @@ struct Profile {
     items: Vec<Item>,
     #[serde(default, rename = "array")]
     arrays: Vec<Array>,
+    modem: Option<ModemTable>,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +42,36 @@ struct Array {
     values: Vec<String>,
 }
 
+/// The modem's part since Android 13 (`com.android.internal.power.ModemPowerProfile`). What it lacks is looked for among the
+/// items, as Android does.
+#[derive(Deserialize)]
+struct ModemTable {
+    sleep: Option<String>,
+    idle: Option<String>,
+    #[serde(default)]
+    active: Vec<ModemActive>,
+}
+
+/// With one radio access technology: `LTE`, `NR`, or `DEFAULT`, which an element without the attribute is, too.
+#[derive(Deserialize)]
+struct ModemActive {
+    #[serde(rename = "@rat")]
+    rat: Option<String>,
+    receive: Option<String>,
+    /// At levels of power from small to large.
+    #[serde(default, rename = "transmit")]
+    transmits: Vec<String>,
+}
+
+impl ModemTable {
+    /// LTE's currents, for LTE's times are assumed, else those of any technology.
+    fn of_lte(&self) -> Option<&ModemActive> {
+        let with =
+            |rat| self.active.iter().find(|it| it.rat.as_deref().unwrap_or("DEFAULT") == rat);
+        with("LTE").or_else(|| with("DEFAULT"))
+    }
+}
+
 /// No phone draws more, in mA.
 const MOST_MILLIAMPERES: f64 = 1e5;
 
@@ -57,10 +88,7 @@ impl Profile {
     /// A single value, or the largest of a list: power levels are listed from small to large.
     fn largest(&self, name: &str) -> Result<Option<f64>, String> {
         let array = self.arrays.iter().find(|array| array.name == name);
-        let values = array.map_or(&[][..], |array| &array.values);
-        let values: Vec<f64> =
-            values.iter().map(|text| current(name, text)).collect::<Result<_, _>>()?;
-        let largest = values.into_iter().max_by(f64::total_cmp);
+        let largest = largest_of(name, array.map_or(&[][..], |array| &array.values))?;
         if largest.is_some() { Ok(largest) } else { self.item(name) }
     }
 
@@ -74,6 +102,12 @@ impl Profile {
     }
 }
 
+fn largest_of(name: &str, texts: &[String]) -> Result<Option<f64>, String> {
+    let values: Vec<f64> =
+        texts.iter().map(|text| current(name, text)).collect::<Result<_, _>>()?;
+    Ok(values.into_iter().max_by(f64::total_cmp))
+}
+
 fn current(name: &str, text: &str) -> Result<f64, String> {
     let value: Option<f64> = text.trim().parse().ok();
     let value = value.filter(|value| (0.0..=MOST_MILLIAMPERES).contains(value));
@@ -84,8 +118,12 @@ fn current(name: &str, text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn parse(text: &str, radio: AndroidRadio) -> Result<Device, String> {
-    let profile: Profile = quick_xml::de::from_str(text).map_err(|error| error.to_string())?;
-    if profile.items.is_empty() && profile.arrays.is_empty() {
+    if text.trim().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let profile: Profile = quick_xml::de::from_str(text)
+        .map_err(|error| format!("it is no power_profile.xml in words: {error}"))?;
+    if profile.items.is_empty() && profile.arrays.is_empty() && profile.modem.is_none() {
         return Err("it has no items: is it a power_profile.xml?".to_owned());
     }
     let device = Device {
@@ -132,14 +170,30 @@ fn wifi(profile: &Profile) -> Result<RadioProfile, String> {
 /// the last byte stands nowhere: as long as LTE.
 fn modem(profile: &Profile) -> Result<RadioProfile, String> {
     let volts = profile.volts("modem.controller.voltage")?;
-    let value = |name: &str| profile.item(name).map(|ma| ma.map(|ma| watts(ma, volts)));
-    let receive = match value("modem.controller.rx")? {
-        None => value("radio.active")?.ok_or_else(|| missing("modem.controller.rx"))?,
+    let table = profile.modem.as_ref();
+    let lte_active = table.and_then(ModemTable::of_lte);
+    let value = |text: Option<&String>, name: &str| {
+        let milliamperes = match text {
+            Some(text) => Some(current(name, text)?),
+            None => profile.item(name)?,
+        };
+        Ok::<_, String>(milliamperes.map(|ma| watts(ma, volts)))
+    };
+    let receive = lte_active.and_then(|active| active.receive.as_ref());
+    let receive = match value(receive, "modem.controller.rx")? {
+        None => value(None, "radio.active")?.ok_or_else(|| missing("modem.controller.rx"))?,
         Some(receive) => receive,
     };
-    let send = profile.largest("modem.controller.tx")?.map_or(receive, |ma| watts(ma, volts));
-    let waiting = value("modem.controller.idle")?.unwrap_or(receive);
-    let asleep = value("modem.controller.sleep")?.unwrap_or(Watts::ZERO);
+    let levels = lte_active.map_or(&[][..], |active| &active.transmits);
+    let send = match largest_of("modem.active.transmit", levels)? {
+        None => profile.largest("modem.controller.tx")?,
+        send => send,
+    };
+    let send = send.map_or(receive, |ma| watts(ma, volts));
+    let waiting = table.and_then(|table| table.idle.as_ref());
+    let waiting = value(waiting, "modem.controller.idle")?.unwrap_or(receive);
+    let asleep = table.and_then(|table| table.sleep.as_ref());
+    let asleep = value(asleep, "modem.controller.sleep")?.unwrap_or(Watts::ZERO);
     let waiting = if waiting > receive { receive } else { waiting };
     let rate = BitRate::from_mbps(MODEM_RATE);
     Ok(RadioProfile {

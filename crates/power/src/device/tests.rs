@@ -68,6 +68,19 @@ fn mistakes_in_toml_are_named() {
     let twice = "[[tail]]\nname = \"DRX\"\nseconds = 1\nmw = 600\n[idle]";
     let told = error("[idle]", twice);
     assert!(told.contains("two states are called \"DRX\""), "{told}");
+    for name in ["idle", "promotion", "active"] {
+        let told = error("\"DRX\"", &format!("{name:?}"));
+        assert!(told.contains(&format!("two states are called {name:?}")), "{told}");
+    }
+}
+
+#[test]
+fn a_profile_without_a_source_says_so() {
+    for line in ["", "source = \" \"\n"] {
+        let text = TOML.replace("source = \"measured at home\"\n", line);
+        let radio = Device::from_toml("my.toml", &text).unwrap().radio;
+        assert_eq!(radio.origin, "its file names no source");
+    }
 }
 
 /// The form of the profiles of Android 8 and later, shortened.
@@ -108,6 +121,37 @@ fn an_android_profile_gives_both_radios_and_the_cpu() {
 }
 
 #[test]
+fn the_modem_of_android_13_is_a_table_of_its_own() {
+    let table = r#"<modem>
+        <sleep>3</sleep>
+        <idle>40</idle>
+        <active rat="DEFAULT">
+            <receive>160</receive>
+            <transmit level="0">200</transmit>
+            <transmit level="1">220</transmit>
+        </active>
+        <active rat="NR" nrFrequency="MMWAVE"><receive>600</receive></active>
+    </modem>"#;
+    let modem = |table: &str| {
+        let text = ANDROID.replace("</device>", &format!("{table}</device>"));
+        Device::from_android("p.xml", &text, AndroidRadio::Modem).unwrap().radio
+    };
+    let radio = modem(table);
+    assert_eq!(radio.active, Watts::from_milliwatts(40.0 * 3.85));
+    assert_eq!(radio.idle.mean_power(), Watts::from_milliwatts(3.0 * 3.85));
+    assert!((radio.downlink.milliwatts_per_mbps - 120.0 * 3.85 / 20.0).abs() < 1e-9);
+    assert!((radio.uplink.milliwatts_per_mbps - 180.0 * 3.85 / 20.0).abs() < 1e-9);
+    let lte = "<active rat=\"LTE\"><receive>140</receive></active></modem>";
+    let radio = modem(&table.replace("</modem>", lte));
+    assert!((radio.downlink.milliwatts_per_mbps - 100.0 * 3.85 / 20.0).abs() < 1e-9);
+    // What the table lacks is looked for among the items.
+    assert!((radio.uplink.milliwatts_per_mbps - 172.0 * 3.85 / 20.0).abs() < 1e-9);
+    let wrong = ANDROID.replace("</device>", "<modem><idle>much</idle></modem></device>");
+    let error = Device::from_android("p.xml", &wrong, AndroidRadio::Modem).unwrap_err();
+    assert!(error.to_string().contains("\"much\""), "{error}");
+}
+
+#[test]
 fn other_files_are_no_power_profiles() {
     let error = |text: &str| {
         Device::from_android("p.xml", text, AndroidRadio::Wifi).unwrap_err().to_string()
@@ -128,7 +172,8 @@ fn other_files_are_no_power_profiles() {
         assert!(told.contains(&format!("wifi.controller.rx is {value:?}")), "{told}");
     }
     assert!(with("wifi.controller.voltage", "3.7").contains("it counts in mV"));
-    assert!(error("no XML").starts_with("p.xml: "));
+    assert!(error("no XML").starts_with("p.xml: it is no power_profile.xml in words"));
+    assert_eq!(error(" \n"), "p.xml: it is empty");
 }
 
 #[test]
@@ -136,7 +181,11 @@ fn what_is_no_text_is_said() {
     let dir = std::env::temp_dir().join(format!("pelton-power-{}", std::process::id()));
     fs::create_dir_all(dir.join("a.toml")).unwrap();
     let file = dir.join("p.xml");
-    for (bytes, why) in [(&[3, 0, 8, 0, 1][..], "compiled"), (&[0xff, 0xfe][..], "no text")] {
+    for (bytes, why) in [
+        (&[3, 0, 8, 0, 1][..], "compiled"),
+        (&[0xff, 0xfe][..], "no text"),
+        (b"PK\x03\x04", "apktool"),
+    ] {
         fs::write(&file, bytes).unwrap();
         let error = Device::load(file.to_str().unwrap()).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");

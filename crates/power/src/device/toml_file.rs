@@ -6,14 +6,13 @@ use pelton_algos::units::{BitRate, Bytes, Watts};
 use serde::Deserialize;
 
 use super::Device;
-use crate::radio::{Idle, Phase, RadioProfile, Shared, Slope, Tail};
+use crate::radio::{Idle, Phase, RadioProfile, Shared, Slope, State, Tail};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     name: String,
-    #[serde(default)]
-    source: String,
+    source: Option<String>,
     cpu_mw_per_core: Option<f64>,
     base_mw: Option<f64>,
     #[serde(default)]
@@ -83,6 +82,9 @@ const FASTEST: f64 = 1e6;
 /// A radio that listens does so no more often, seconds.
 const SHORTEST_PERIOD: f64 = 1e-3;
 
+/// Joules carry their source, and say so where it is not known.
+const NO_SOURCE: &str = "its file names no source";
+
 /// So many tails are more than any radio has.
 const MOST_TAILS: usize = 32;
 
@@ -110,9 +112,10 @@ fn radio(file: File) -> Result<RadioProfile, String> {
         return Err(format!("{} tails: {MOST_TAILS} at most", file.tail.len()));
     }
     let ceiling = file.active.at_most_added_mw;
+    let source = file.source.filter(|source| !source.trim().is_empty());
     Ok(RadioProfile {
         name: file.name,
-        origin: file.source,
+        origin: source.unwrap_or_else(|| NO_SOURCE.to_owned()),
         promotion: phase(
             ("promotion.seconds", file.promotion.seconds),
             ("promotion.mw", file.promotion.mw),
@@ -199,13 +202,17 @@ fn within(key: &str, value: f64, most: f64) -> Result<f64, String> {
 
 /// Names are shown on terminals and in drawings, and tell states apart.
 fn named(radio: &RadioProfile) -> Result<(), String> {
-    let shared = radio.shared.iter().map(|shared| &shared.name);
-    let mut states: Vec<&String> = radio.tail.iter().map(|tail| &tail.name).chain(shared).collect();
-    let names = states.iter().copied().chain([&radio.name]);
+    let every_radio_has = [State::Idle, State::Promotion, State::Active];
+    let shared = radio.shared.iter().map(|shared| shared.name.as_str());
+    let own = radio.tail.iter().map(|tail| tail.name.as_str()).chain(shared);
+    let mut states: Vec<&str> =
+        every_radio_has.map(|state| radio.state_name(state)).into_iter().chain(own).collect();
+    let names = states.iter().copied().chain([radio.name.as_str()]);
     if let Some(name) = names.clone().find(|name| name.trim().is_empty()) {
         return Err(format!("{name:?} is no name"));
     }
-    if let Some(name) = names.chain([&radio.origin]).find(|it| it.contains(char::is_control)) {
+    let mut shown = names.chain([radio.origin.as_str()]);
+    if let Some(name) = shown.find(|name| name.contains(char::is_control)) {
         return Err(format!("{name:?}: a name has no control characters"));
     }
     states.sort_unstable();
@@ -221,7 +228,7 @@ fn ranked(radio: &RadioProfile) -> Result<(), String> {
         if power < idle {
             return Err(format!("{name} draws {power}, less than idle with {idle}"));
         }
-        if power > radio.active && state != crate::radio::State::Promotion {
+        if power > radio.active && state != State::Promotion {
             return Err(format!("{name} draws {power}, more than active with {}", radio.active));
         }
     }
