@@ -17,7 +17,7 @@ mod sweep;
 
 pub use claims::{COMPARED_SETS, Claim, comparison, sweeps_combined, sweeps_single};
 pub use page::{comparison_page, sweep_page};
-pub use papers_000::{papers_000, timers};
+pub use papers_000::{Saved, papers_000, timers};
 pub use papers_003::{FILE, LINKS, Recording, SOCKET_BUFFER, papers_003};
 pub use papers_004::papers_004;
 pub use points::{PLACES, Place, Point, SETS};
