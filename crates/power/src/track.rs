@@ -4,7 +4,7 @@
 //! the acknowledgements that leave in a stage, and from the round-trip time and its variance, follows
 //! when the next stage begins and ends. Between stages the card may sleep. Pure; fed with packets.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
@@ -85,13 +85,20 @@ pub struct CachedTimes {
 pub struct Tracker {
     bandwidth: BitRate,
     connections: BTreeMap<u32, Connection>,
+    /// Those that are not finished. Each packet goes through these alone: a long trace has many of the others.
+    alive: BTreeSet<u32>,
     cache: HashMap<u32, CachedTimes>,
 }
 
 impl Tracker {
     /// Nothing is tracked yet. `bandwidth` is that of the wireless link.
     pub fn new(bandwidth: BitRate) -> Self {
-        Self { bandwidth, connections: BTreeMap::new(), cache: HashMap::new() }
+        Self {
+            bandwidth,
+            connections: BTreeMap::new(),
+            alive: BTreeSet::new(),
+            cache: HashMap::new(),
+        }
     }
 
     /// A packet was seen.
@@ -107,12 +114,19 @@ impl Tracker {
             Direction::Sent => connection.on_sent(packet.at, tcp, cached),
             Direction::Received => connection.on_received(packet, tcp, cached),
         }
+        if connection.status == Status::Finished {
+            self.alive.remove(&tcp.flow);
+        } else {
+            self.alive.insert(tcp.flow);
+        }
     }
 
     /// Time has passed: stages end and predicted ones begin.
     pub fn on_time(&mut self, now: Timestamp) {
-        for connection in self.connections.values_mut() {
-            connection.on_time(now, self.bandwidth);
+        for flow in &self.alive {
+            if let Some(connection) = self.connections.get_mut(flow) {
+                connection.on_time(now, self.bandwidth);
+            }
         }
     }
 
@@ -126,9 +140,8 @@ impl Tracker {
     /// with every connection finished it may sleep until the client sends again.
     pub fn may_sleep_until(&self) -> Option<Timestamp> {
         let mut nearest = Timestamp::new(Duration::MAX);
-        for connection in self.connections.values() {
+        for connection in self.alive() {
             match (connection.status, connection.next) {
-                (Status::Finished, _) => {}
                 (Status::Idle, Some((start, _))) => nearest = nearest.min(start),
                 _ => return None,
             }
@@ -138,7 +151,11 @@ impl Tracker {
 
     /// The next moment at which a status may change by itself.
     pub fn next_timeout(&self) -> Option<Timestamp> {
-        self.connections.values().filter_map(Connection::next_timeout).min()
+        self.alive().filter_map(Connection::next_timeout).min()
+    }
+
+    fn alive(&self) -> impl Iterator<Item = &Connection> {
+        self.alive.iter().filter_map(|flow| self.connections.get(flow))
     }
 
     /// The connections by number.

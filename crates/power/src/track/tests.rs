@@ -153,3 +153,16 @@ fn a_variance_that_grows_widens_the_prediction() {
     };
     assert!(width(&shaky) > width(&steady));
 }
+
+#[test]
+fn finished_connections_are_not_gone_through_until_more_comes() {
+    let mut tracker = run(&opening());
+    assert_eq!(tracker.alive().count(), 1);
+    let mut end = packet(200, Direction::Sent, 0, false);
+    end.tcp = end.tcp.map(|tcp| Tcp { end: true, ..tcp });
+    tracker.on_packet(&end);
+    assert_eq!((tracker.alive().count(), tracker.connections().len()), (0, 1));
+    assert_eq!(tracker.may_sleep_until(), Some(Timestamp::new(Duration::MAX)));
+    tracker.on_packet(&received(210));
+    assert_eq!((tracker.alive().count(), tracker.may_sleep_until()), (1, None));
+}
