@@ -66,7 +66,7 @@ impl Battery {
             .filter(|supply| is_battery(supply))
             .filter_map(|directory| {
                 let gauge = Gauge::of(&directory)?;
-                Some(Pack { gauge, directory })
+                Some(Pack { directory, gauge })
             })
             .collect();
         if packs.is_empty() {

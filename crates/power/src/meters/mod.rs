@@ -1,7 +1,8 @@
 //! Meters that read hardware, one file each.
 //!
-//! None of them ever yields energy that is negative or falls: a counter that steps back, a sensor
-//! that reads nonsense and a sample from the past are dropped, and the next good one goes on.
+//! None of them ever yields energy that is negative, falls or jumps: a counter that steps back, a
+//! sensor that reads nonsense and a sample from the past are dropped, and the next good one goes on.
+//! What can be true is said in `sum`, for all of them; batteries and rapl have tighter limits.
 
 mod android;
 mod battery;

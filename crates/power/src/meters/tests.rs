@@ -367,17 +367,18 @@ fn counters_that_jump_begin_anew() {
     let next = Arc::new(Mutex::new(1.0));
     let asked = Arc::clone(&next);
     let ask = move || Some(Sample::Energy(*asked.lock().unwrap()));
-    let meters: [Box<dyn PowerMeter>; 2] = [
+    let mut meters: [Box<dyn PowerMeter>; 2] = [
         Box::new(Hwmon::open(tree.path()).unwrap()),
         Box::new(Callback::new("any", Scope::Device, Resolution::EXACT, ask)),
     ];
-    let mut meters = Vec::from(meters);
     for (seconds, told, expected) in
         [(0, 1.0, 0.0), (1, 2.5, 1.5), (2, 999_999_999.0, 1.5), (3, 1_000_000_001.0, 3.5)]
     {
         tree.write("hwmon0/energy1_input", &(told * 1e6).to_string());
         *next.lock().unwrap() = told;
-        meters.iter_mut().for_each(|meter| assert_joules(&mut **meter, seconds, expected));
+        for meter in &mut meters {
+            assert_joules(&mut **meter, seconds, expected);
+        }
     }
     tree.write("hwmon0/energy1_input", "-5");
     assert!(joules(&mut *meters[0], 4).unwrap_err().contains("less than nothing"));
