@@ -17,9 +17,9 @@ const LEAST_LAG: Duration = Duration::from_millis(100);
 /// What a callback tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sample {
-    /// Energy used since any fixed moment, joules.
+    /// Energy used since any fixed moment, joules. Where it falls, or rises by more than 100 kW would, it begins anew.
     Energy(f64),
-    /// Power at this moment, watts.
+    /// Power at this moment, watts. What is negative or beyond 100 kW is no value.
     Power(f64),
 }
 
