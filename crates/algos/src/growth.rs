@@ -34,6 +34,8 @@ pub struct LaneGrowth {
     doubled_until: Timestamp,
     /// The last response that had queued somewhere.
     queued_at: Option<Timestamp>,
+    /// Since when none has waited in any queue to speak of.
+    prompt_since: Option<Timestamp>,
     /// The last handshake that had queued.
     full_at: Option<Timestamp>,
     /// The first moment at which the present lanes had all work.
@@ -86,6 +88,11 @@ impl Response {
     pub fn has_queued(&self) -> bool {
         self.took > self.at_least.mul_f64(1.25) + JITTER
     }
+
+    /// Hardly more than the least: a path that is asked for a quarter more than it holds has a longer queue.
+    fn is_prompt(&self) -> bool {
+        self.took <= self.at_least.mul_f64(1.1) + JITTER
+    }
 }
 
 const PAYS: f64 = 1.05;
@@ -95,6 +102,9 @@ const REST: Duration = Duration::from_secs(20);
 const REST_AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// A path that was seen to be full is taken to stay so for so many times what a change takes to show.
 const FULL_FOR: u32 = 4;
+/// A path that is full of what was asked for has a queue after fewer round trips, or by then.
+const FREE_TRIPS: u32 = 8;
+const FREE_AT_LEAST: Duration = Duration::from_millis(250);
 const JITTER: Duration = Duration::from_millis(1);
 /// Round trips until new lanes have shown themselves: a connection's, or what it takes until others
 /// meet what the new ones have asked for.
@@ -113,6 +123,7 @@ impl Default for LaneGrowth {
             missed: None,
             doubled_until: Timestamp::START,
             queued_at: None,
+            prompt_since: None,
             full_at: None,
             busy_since: None,
         }
@@ -135,6 +146,12 @@ impl LaneGrowth {
         self.full_at.is_some_and(|at| now.saturating_since(at) < settle * FULL_FOR)
     }
 
+    /// Whether all that is asked for leaves a path of `rtt` without a queue, and has for a while: it carries more than was seen.
+    pub fn leaves_path_free(&self, now: Timestamp, rtt: Duration) -> bool {
+        let enough = rtt.saturating_mul(FREE_TRIPS).max(FREE_AT_LEAST);
+        self.prompt_since.is_some_and(|at| now.saturating_since(at) >= enough)
+    }
+
     /// A server refused or was overloaded: back to the planned lanes, for a while. How many it bears is known elsewhere.
     pub fn on_refusal(&mut self, now: Timestamp) {
         let until = now + REST_AFTER_REFUSAL;
@@ -144,7 +161,7 @@ impl LaneGrowth {
     /// The path has become longer: it was not full, and more lanes may pay that did not.
     pub fn on_longer_path(&mut self, now: Timestamp) {
         (self.resting_until, self.rest) = (now, REST);
-        (self.full_at, self.queued_at) = (None, None);
+        (self.full_at, self.queued_at, self.prompt_since) = (None, None, None);
     }
 
     /// The first answers have shown that it takes so many times the planned lanes to fill the link.
@@ -176,6 +193,7 @@ impl LaneGrowth {
         rtt: Duration,
         lanes: LaneUse,
     ) -> bool {
+        self.prompt_since = response.is_prompt().then(|| self.prompt_since.unwrap_or(now));
         if response.has_queued() {
             self.queued_at = Some(now);
             return false;
@@ -299,6 +317,23 @@ mod tests {
         };
         assert_eq!(after_an_end(5.0), Some(2));
         assert_eq!(after_an_end(9.0), None, "it rests");
+    }
+
+    #[test]
+    fn a_path_that_answers_promptly_for_a_while_is_free() {
+        let rtt = Duration::from_millis(50);
+        let mut growth = LaneGrowth::default();
+        let mut answer = |millis, took| {
+            let response = Response { took: Duration::from_millis(took), at_least: rtt };
+            growth.on_response(at(millis), response, rtt, sample(10.0, false));
+            growth.leaves_path_free(at(millis), rtt)
+        };
+        assert!(!answer(0, 50));
+        assert_eq!([answer(300, 55), answer(399, 50), answer(400, 50)], [false, false, true]);
+        assert!(!answer(410, 60), "a fifth of a round trip is a queue");
+        assert!(!answer(420, 50) && !answer(800, 50) && answer(820, 51));
+        growth.on_longer_path(at(830));
+        assert!(!growth.leaves_path_free(at(10_000), rtt));
     }
 
     #[test]

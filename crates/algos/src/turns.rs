@@ -19,6 +19,9 @@ const STILL_FOLLOWS: f64 = 0.5;
 /// An answer that comes later than so many times what was expected counts as if it came then: it may be one that was lost.
 const LATEST: f64 = 1.5;
 
+/// No turn is waited for longer, whatever follows from those before.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+
 /// So large a part of the wait is that for others.
 const MOST_OF_WAIT: f64 = 0.5;
 
@@ -70,7 +73,7 @@ impl Turns {
     pub fn wait(&self, ahead: u32) -> Option<Duration> {
         let each = self.each?;
         let alone = (self.waited - each * self.ahead).max(0.0);
-        Duration::try_from_secs_f64(alone + each * f64::from(ahead)).ok()
+        Duration::try_from_secs_f64(alone + each * f64::from(ahead)).ok().map(|it| it.min(LONGEST))
     }
 }
 

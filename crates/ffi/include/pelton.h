@@ -315,11 +315,11 @@ enum pelton_meter_unit
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * Joules that were used since any fixed moment.
+     * Joules that were used since any fixed moment. What falls, or rises faster than 100 kW, begins anew.
      */
     PELTON_METER_UNIT_JOULES = 0,
     /**
-     * Watts at this moment.
+     * Watts at this moment. Below zero or beyond 100 kW is no value.
      */
     PELTON_METER_UNIT_WATTS = 1,
 };

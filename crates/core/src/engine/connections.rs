@@ -20,6 +20,9 @@ use crate::connection::{Origin, Protocol};
 /// What joules must come to for who waits longer: they are forecast, and time costs base power for sure.
 const WORTH_WAITING: f64 = 0.95;
 
+/// Who leaves a path free asks for so many times more of short files than would fill what is known of it.
+const MORE_ON_FREE_PATH: f64 = 2.0;
+
 /// Connections that the path has room for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
@@ -191,6 +194,9 @@ impl Engine {
         if knows_sizes && mean_size > connections::short_file(thought.as_ref()) {
             return None;
         }
+        // Where nothing queues it carries more than is known of it.
+        let on_free = if self.path_is_free { MORE_ON_FREE_PATH } else { 1.0 };
+        let on = |bandwidth: BitRate| on(bandwidth * on_free);
         // Files that are here already bring no more than heads, whatever the path carries.
         let brings_heads = knows_sizes && mean_size == Bytes(0);
         let separate = match seen {
@@ -233,7 +239,7 @@ impl Engine {
         };
         let each = match self.link.best_seen() {
             Some(best) if knows_sizes && !brings_heads && !self.waits_for_servers() => {
-                connections::answer(mean_size).min(connections::FIRST_FLIGHT) / best
+                connections::answer(mean_size).min(connections::FIRST_FLIGHT) / (best * on_free)
             }
             _ => Duration::ZERO,
         };

@@ -243,7 +243,9 @@ impl Engine {
             .map(|(id, entry)| (id, entry, entry.ranges.streams() as u32 + 1))
             .filter(|(_, entry, wanted)| *wanted <= most && self.room_to_split(now, entry.origin))
             .max_by_key(|(_, entry, wanted)| entry.outstanding() / u64::from(*wanted))
-            .map(|(id, entry, _)| (id, (entry.ranges.streams() as u32 + of_each).min(most)));
+            .map(|(id, entry, _)| {
+                (id, (entry.ranges.streams() as u32).saturating_add(of_each).min(most))
+            });
         neediest.is_some_and(|(file, wanted)| self.start_stream(now, file, wanted))
     }
 

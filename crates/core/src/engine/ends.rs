@@ -98,7 +98,7 @@ impl Engine {
         let patience = patience.where_nothing_comes(silence, rtt, answer_time);
         let longest = self.answers.times().at_longest();
         match self.turns() {
-            Some(turns) => patience.with_thoughts(longest.max(turns.wait * TURNS)),
+            Some(turns) => patience.with_thoughts(longest.max(turns.wait.saturating_mul(TURNS))),
             None if self.are_answers_thought_about() => patience.with_thoughts(longest),
             None => patience,
         }

@@ -74,6 +74,13 @@ impl Engine {
         if let Some(lanes) = self.lane_use() {
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }
+        let is_free = are_short && self.growth.leaves_path_free(now, rtt);
+        if is_free != std::mem::replace(&mut self.path_is_free, is_free) {
+            self.redecide = true;
+            if is_free {
+                self.widen_for_short_files(now);
+            }
+        }
     }
 
     /// A new sample of goodput: lanes may grow, and the link may have changed.
@@ -104,6 +111,10 @@ impl Engine {
                 || window(before.stream_window, link.stream_window)
         });
         self.redecide |= moved;
+        let is_faster = self.decided_for.is_some_and(|before| link.bandwidth > before.bandwidth);
+        if moved && is_faster && self.path_is_free {
+            self.widen_for_short_files(now);
+        }
     }
 
     /// How many times the planned lanes and streams are used.

@@ -140,6 +140,8 @@ impl std::fmt::Debug for Model {
 pub struct Engine {
     config: EngineConfig,
     policy: Box<dyn Policy>,
+    /// All that is asked for of short files leaves the path without a queue.
+    path_is_free: bool,
     /// What came before anything was asked for.
     just_came: Bytes,
     energy_model: Model,
@@ -246,6 +248,7 @@ impl Engine {
             jitter: Jitter::new(config.seed),
             config,
             policy,
+            path_is_free: false,
             just_came: Bytes::ZERO,
             energy_model: Model(Box::new(ConstantPower::default())),
             link,

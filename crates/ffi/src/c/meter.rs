@@ -31,9 +31,9 @@ pub enum PeltonScope {
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeltonMeterUnit {
-    /// Joules that were used since any fixed moment.
+    /// Joules that were used since any fixed moment. What falls, or rises faster than 100 kW, begins anew.
     Joules = 0,
-    /// Watts at this moment.
+    /// Watts at this moment. Below zero or beyond 100 kW is no value.
     Watts = 1,
 }
 

@@ -93,6 +93,8 @@ pub(super) struct Connection {
     /// When its client began to open it.
     pub(super) begun: Timestamp,
     pub(super) min_rtt: Duration,
+    /// When it fell to that.
+    pub(super) min_rtt_at: Timestamp,
     pub(super) told_rtt: Duration,
     pub(super) round_trips: RoundTripWatch,
     pub(super) reads: u32,
@@ -133,6 +135,7 @@ impl Connection {
             pump_planned: false,
             begun,
             min_rtt: rtt,
+            min_rtt_at: begun,
             told_rtt: rtt,
             round_trips: RoundTripWatch::new(Some(rtt)),
             reads: 0,

@@ -229,7 +229,9 @@ impl World {
         }
         let rtt = self.now.saturating_since(live.asked_at).saturating_sub(self.origin.latency);
         let connection = &mut self.connections[index as usize];
-        connection.min_rtt = connection.min_rtt.min(rtt);
+        if rtt < connection.min_rtt {
+            (connection.min_rtt, connection.min_rtt_at) = (rtt, self.now);
+        }
         if live.refused {
             let mut failure = Failure::new(ErrorKind::Overloaded, "the server is overloaded");
             failure.retry_after = self.origin.overload.and_then(|overload| overload.retry_after);

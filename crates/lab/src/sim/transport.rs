@@ -24,6 +24,9 @@ const CAPPED_WRITE: Duration = Duration::from_millis(100);
 /// Reads of a connection between two looks at its round-trip time, as pelton-core's `wire` does.
 const READS_PER_RTT: u32 = 64;
 
+/// What happened so long ago is told no more. The driver, which looks by time and not by reads, has it by then.
+const NEWS: Duration = Duration::from_secs(3);
+
 /// What the client says.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Message {
@@ -244,7 +247,10 @@ impl World {
         let connection = &mut self.connections[index as usize];
         if connection.min_rtt < connection.told_rtt {
             connection.told_rtt = connection.min_rtt;
-            self.mailbox.push_back(Event::Rtt(connection.min_rtt));
+            // Of a connection that has idled it says nothing of the path as it is.
+            if self.now.saturating_since(connection.min_rtt_at) <= NEWS {
+                self.mailbox.push_back(Event::Rtt(connection.min_rtt));
+            }
         }
     }
 

@@ -413,3 +413,20 @@ fn who_answers_one_request_after_another_is_not_asked_for_more_and_more() {
         assert!(requests < 40 && seconds < 4.5, "{name}: {requests} requests, {seconds} s");
     }
 }
+
+#[test]
+fn short_files_over_a_path_that_becomes_faster_are_asked_for_faster() {
+    for policy in adaptive() {
+        let name = policy.name().to_owned();
+        let host = Host { rtt: Duration::from_millis(50), ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(2_500, |_| 16_000));
+        world.mbps = 10.0;
+        world.get_all();
+        world.run_for(secs(4));
+        world.mbps = 80.0;
+        world.run();
+        world.assert_each_byte_once();
+        // 5 MB in the first four seconds; the rest at a rate that is found out. Without, 15 s.
+        assert!(world.seconds() < 12.0, "{name}: {} s", world.seconds());
+    }
+}
