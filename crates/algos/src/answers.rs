@@ -75,8 +75,12 @@ impl Answers {
     /// which had the path for itself.
     pub fn add(&mut self, answer: Answer) -> Duration {
         self.least = if self.count == 0 { answer.took } else { self.least.min(answer.took) };
-        if let (Some(waited), Some(ahead)) = (answer.thought(), answer.ahead) {
-            self.turns.add(ahead, waited);
+        if let Some(ahead) = answer.ahead {
+            // Whatever else came meanwhile, what is there early has not waited.
+            let waited = answer.took.saturating_sub(answer.rtt);
+            let is_early = self.turns.is_early(ahead, waited);
+            let told = answer.thought().or_else(|| is_early.then_some(waited));
+            told.into_iter().for_each(|waited| self.turns.add(ahead, waited));
         }
         let thought = answer.thought().unwrap_or_else(|| self.always_thought(answer.rtt));
         self.thoughts[self.count as usize % LATELY] = thought;

@@ -39,6 +39,8 @@ pub struct Turns {
     common: f64,
     /// Seconds that each request ahead costs, as was last told.
     each: Option<f64>,
+    /// So many in a row came long before their turn.
+    early: u32,
 }
 
 impl Turns {
@@ -46,6 +48,10 @@ impl Turns {
     /// ahead of its own.
     pub fn add(&mut self, ahead: u32, waited: Duration) {
         self.count = self.count.saturating_add(1);
+        self.early = if self.is_early(ahead, waited) { self.early + 1 } else { 0 };
+        if self.early >= TELLING {
+            *self = Self::default();
+        }
         let new = NEW.max(1.0 / f64::from(self.count));
         let by_ahead = f64::from(ahead) - self.ahead;
         let turn = self.each.unwrap_or_default();
@@ -69,11 +75,17 @@ impl Turns {
         }
     }
 
+    /// Whether an answer that has waited no longer came long before the turn of its request.
+    pub fn is_early(&self, ahead: u32, waited: Duration) -> bool {
+        self.wait(ahead).is_some_and(|wait| waited < wait / 2)
+    }
+
     /// How long an answer takes with so many requests ahead of its own, where they are answered in turns.
     pub fn wait(&self, ahead: u32) -> Option<Duration> {
         let each = self.each?;
         let alone = (self.waited - each * self.ahead).max(0.0);
-        Duration::try_from_secs_f64(alone + each * f64::from(ahead)).ok().map(|it| it.min(LONGEST))
+        let wait = Duration::try_from_secs_f64(alone + each * f64::from(ahead));
+        Some(wait.unwrap_or(LONGEST).min(LONGEST))
     }
 }
 
@@ -125,5 +137,11 @@ mod tests {
         assert!(turns.wait(0).is_some(), "one was late");
         (0..40).for_each(|ahead| turns.add(ahead % 16, ms(50)));
         assert_eq!(turns.wait(0), None, "they are answered at once by now");
+        // A server that has caught up, with one request at a time.
+        let mut turns = having_seen((1..=16).map(|turn| turn * 100));
+        (0..4).for_each(|_| turns.add(0, ms(1)));
+        assert!(turns.wait(0).is_some());
+        turns.add(0, ms(1));
+        assert_eq!(turns.wait(0), None);
     }
 }

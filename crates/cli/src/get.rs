@@ -1,6 +1,6 @@
 //! `pelton get`.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ fn attempt(args: &GetArgs) -> Result<(Report, Result<()>)> {
     let mut output = Output::new(&args.text, !args.run.dry_run);
     logging::start(&args.text, output.display().map(crate::progress::Display::lines))?;
     let file = args.run.report.as_deref().map(ReportFile::open).transpose()?;
-    let failed = args.run.failed_list.as_deref().map(ReportFile::open).transpose()?;
+    let failed = args.run.failed_list.as_deref().map(ReportFile::open_own).transpose()?;
     let runtime = stop::runtime()?;
     let (report, said) = if args.run.dry_run {
         let report = runtime.block_on(download.plan())?;
@@ -94,8 +94,19 @@ struct ReportFile<'a> {
 
 impl<'a> ReportFile<'a> {
     fn open(path: &'a Path) -> Result<Self> {
-        let file = File::options().write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| exit::io(path.display(), error))?;
+        Self::open_with(path, File::options().write(true).create(true).truncate(false))
+    }
+
+    /// One that its owner alone may read: signatures of URLs are in it.
+    fn open_own(path: &'a Path) -> Result<Self> {
+        let mut options = File::options();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Self::open_with(path, options.write(true).create(true).truncate(false))
+    }
+
+    fn open_with(path: &'a Path, options: &OpenOptions) -> Result<Self> {
+        let file = options.open(path).map_err(|error| exit::io(path.display(), error))?;
         Ok(Self { path, file })
     }
 

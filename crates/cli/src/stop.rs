@@ -1,7 +1,7 @@
 //! The runtime of the command, and the signals that stop it.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use pelton_core::{Canceller, Result};
@@ -65,22 +65,32 @@ impl Interrupt {
     /// Cancels with `canceller`.
     pub(crate) fn listen(canceller: Canceller) -> Result<Self> {
         let failed = |error| exit::io("signals can't be caught", error);
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let signals = {
-            let _inside = runtime.enter();
-            Signals::new().map_err(failed)?
-        };
         let (noticed, dropped) = (Arc::<Notify>::default(), Arc::<Notify>::default());
         let (notify, until) = (Arc::clone(&noticed), Arc::clone(&dropped));
+        let (tell, told) = mpsc::channel();
         let watch = move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = until.notified() => {}
-                    () = obey(signals, &canceller, &notify) => {}
+            let listening =
+                Builder::new_current_thread().enable_all().build().and_then(|runtime| {
+                    let inside = runtime.enter();
+                    let signals = Signals::new()?;
+                    drop(inside);
+                    Ok((runtime, signals))
+                });
+            match listening {
+                Err(error) => drop(tell.send(Err(error))),
+                Ok((runtime, signals)) => {
+                    drop(tell.send(Ok(())));
+                    runtime.block_on(async {
+                        tokio::select! {
+                            () = until.notified() => {}
+                            () = obey(signals, &canceller, &notify) => {}
+                        }
+                    });
                 }
-            });
+            }
         };
         thread::Builder::new().name("pelton-signals".to_owned()).spawn(watch).map_err(failed)?;
+        told.recv().unwrap_or_else(|gone| Err(io::Error::other(gone))).map_err(failed)?;
         Ok(Self { noticed, dropped })
     }
 

@@ -1059,7 +1059,8 @@ pelton_code pelton_job_event_fd(const struct pelton_job *job,
 
 /**
  * Waits for the end of the run at most `timeout_ms` milliseconds, or forever if that is negative.
- * Events are left where they are; a callback has been told of the end, and has returned.
+ * Events are left where they are. A callback has been told of the end, and has returned: the caller
+ * must hold no lock that it wants, and no callback may wait for a thread that waits here.
  *
  * PELTON_CODE_OK: every file is there. If files failed, the code of their failures if it is the same
  * for all, else PELTON_CODE_UNFINISHED; `*error` has the first one's message. A run that could not

@@ -230,11 +230,16 @@ impl NetworkEnergyModel {
         (bytes > Bytes::ZERO).then_some(LastTraffic { quiet: Duration::ZERO, bytes })
     }
 
+    /// That or what others have, whichever is more: a few bytes put no radio to rest.
+    fn just_before(&self, forecast: &Forecast) -> Option<LastTraffic> {
+        let both = [self.config.last_traffic, Self::own_traffic(forecast)];
+        both.into_iter().flatten().max_by_key(|last| last.bytes)
+    }
+
     /// The radio after the transfer and its tail: one step, since with power linear in the rate,
     /// bytes and duration determine the energy.
     fn radio(&self, forecast: &Forecast) -> Option<RadioMachine> {
-        let own = Self::own_traffic(forecast);
-        let mut radio = self.config.radio_at(Timestamp::START, own.or(self.config.last_traffic))?;
+        let mut radio = self.config.radio_at(Timestamp::START, self.just_before(forecast))?;
         let end = Timestamp::START + forecast.duration;
         let times = |bytes: Bytes, count: u64| Bytes(bytes.0.saturating_mul(count));
         let connections = u64::from(forecast.connections);
@@ -265,17 +270,17 @@ impl EnergyModel for NetworkEnergyModel {
             None => radio.profile().tail_energy(),
         };
         let tail = (tail > Joules::ZERO).then(|| format!("{tail} of it the tail"));
-        let own = self.config.found_awake(Self::own_traffic(forecast));
-        let own = own.map(|last| format!("the radio is awake already, after {}", last.bytes));
-        let of_others = self.config.found_awake(self.config.last_traffic).map(|last| {
+        let awake = self.config.found_awake(self.just_before(forecast)).map(|last| {
             let millis = last.quiet.as_millis();
             let what = match last.bytes {
+                bytes if Some(last) == Self::own_traffic(forecast) => {
+                    return format!("the radio is awake already, after {bytes}");
+                }
                 Bytes::ZERO => "something".to_owned(),
                 bytes => bytes.to_string(),
             };
             format!("the radio is awake already: others moved {what} within {millis} ms")
         });
-        let awake = own.or(of_others);
         let stays = shared.map(|shared| format!("the radio stays on {}", shared.name));
         let parts: Vec<String> = awake.into_iter().chain(stays).chain(tail).collect();
         (!parts.is_empty()).then(|| parts.join(", "))

@@ -363,6 +363,7 @@ fn a_run_whose_reader_does_not_read_can_be_stopped() {
     let mut command = run.command(&["get", "--json", &origin.url("/d/b.txt")]);
     let mut child = command.stdout(full).spawn().unwrap();
     while !run.folder().join("b.txt").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
     }
     let pid = child.id().to_string();

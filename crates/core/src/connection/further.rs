@@ -27,6 +27,8 @@ use crate::Result;
 const NEXT_ANSWER: Duration = Duration::from_secs(1);
 /// Servers think about parts as about wholes: so many times as long as about the first is long enough.
 const THINKS: u32 = 4;
+/// Where others wait for their turn, too, it is waited for as long as they do, but no longer.
+const LONGEST_TURN: Duration = Duration::from_secs(10);
 
 /// After so many requests in a row that were not answered none is sent before its turn.
 const MOST_MISSED: u32 = 2;
@@ -162,7 +164,7 @@ impl Further {
                 break answer.ok();
             }
             // Others have waited longer by now.
-            let longer = self.set.answered.at_longest();
+            let longer = self.set.answered.at_longest().min(LONGEST_TURN);
             if longer <= patience {
                 break None;
             }

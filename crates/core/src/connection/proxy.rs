@@ -166,6 +166,7 @@ fn port(url: &Uri) -> Option<u16> {
         authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
     match host_and_port.strip_prefix(authority.host())?.strip_prefix(':') {
         None | Some("") => Some(DEFAULT_PORT),
+        Some(port) if port.starts_with('+') => None,
         Some(port) => port.parse().ok().filter(|port| *port != 0),
     }
 }

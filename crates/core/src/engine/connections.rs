@@ -92,6 +92,7 @@ impl Engine {
             return;
         }
         self.growth.on_longer_path(now);
+        self.path_is_free = false;
         self.slump.end();
         for state in &mut self.origins {
             state.crowding = Crowding::default();
@@ -231,7 +232,7 @@ impl Engine {
             _ => sharing.requests,
         };
         let requests = requests.saturating_mul(times);
-        let pipelined = match seen.map(on) {
+        let pipelined = match seen.map(|bandwidth| LinkEstimate { bandwidth, ..link }) {
             Some(link) if !self.pays_for_heads(&link, files, Bytes(bytes), separate, pipelined) => {
                 1
             }

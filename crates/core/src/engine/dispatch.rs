@@ -335,8 +335,10 @@ impl Engine {
         let bears_parts = !state.multiplexes && !state.has_had_enough && !self.shows_order(entry);
         let in_parts = bears_parts && (!whole || begins());
         let (path, answer) = (self.link.estimate(), self.answers.mean());
-        let others = self.streams.len() as u32;
-        let thought = self.answers.wait_for_turn(others).unwrap_or_else(|| self.answers.thought());
+        // All that are under way ask for their next parts, too.
+        let others = self.turns().map(|_| self.streams.len() as u32);
+        let turn = others.and_then(|others| self.answers.wait_for_turn(others));
+        let thought = turn.unwrap_or_else(|| self.answers.thought());
         let parts = in_parts.then(|| Outset { rtt: path.rtt, answer, thought, rate: rate() });
         let fetch = Fetch {
             stream,

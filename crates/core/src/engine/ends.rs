@@ -112,8 +112,9 @@ impl Engine {
     }
 
     fn silent_streams(&self, now: Timestamp, patience: Patience) -> Vec<(StreamId, Stream)> {
+        let in_turns = self.turns().is_some();
         let is_silent = |stream: &Stream| {
-            let waits = stream.recent.waits_for_answer();
+            let waits = !stream.has_head || in_turns && stream.recent.waits_for_answer();
             let once = if waits { patience.before } else { patience.within };
             stream.recent.silent_for(now) >= once * self.times_longer(stream.file)
         };

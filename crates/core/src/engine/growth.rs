@@ -71,16 +71,23 @@ impl Engine {
         let rtt = self.link.estimate().rtt;
         let took = if self.are_answers_thought_about() { queued } else { answer.took };
         let response = Response { took, at_least: answer.rtt };
-        if let Some(lanes) = self.lane_use() {
+        let lanes = self.lane_use();
+        let may_be_free = are_short && lanes.is_some() && !self.waits_elsewhere();
+        if let Some(lanes) = lanes {
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }
-        let is_free = are_short && self.growth.leaves_path_free(now, rtt);
+        let is_free = may_be_free && self.growth.leaves_path_free(now, rtt);
         if is_free != std::mem::replace(&mut self.path_is_free, is_free) {
             self.redecide = true;
             if is_free {
                 self.widen_for_short_files(now);
             }
         }
+    }
+
+    /// Whether answers wait for their servers, of which the path tells nothing.
+    fn waits_elsewhere(&self) -> bool {
+        self.turns().is_some() || self.are_answers_thought_about()
     }
 
     /// A new sample of goodput: lanes may grow, and the link may have changed.

@@ -74,24 +74,31 @@ impl Engine {
     }
 
     /// How many requests `origin` has still to answer as it is asked for more. Where files share connections over HTTP/1.1
-    /// each waits for those before it anyhow.
+    /// each waits for those before it anyhow, and of several hosts each has its own turns.
     pub(super) fn ahead(&self, origin: OriginId, in_parts: bool) -> Option<u32> {
-        let state = &self.origins[origin.0 as usize];
-        if !in_parts {
-            return (self.pipelined(state) == 1)
-                .then(|| state.streams.saturating_sub(state.served));
+        if self.origins.len() > 1 {
+            return None;
         }
-        let waits = |it: &&Stream| it.origin == origin && it.recent.waits_for_answer();
-        u32::try_from(self.streams.values().filter(waits).count()).ok()
+        let state = &self.origins[origin.0 as usize];
+        if in_parts {
+            return Some(self.waiting_streams());
+        }
+        (self.pipelined(state) == 1).then(|| state.streams.saturating_sub(state.served))
     }
 
-    /// What waits for its turn, where servers answer one request after another.
+    /// What waits for its turn, where the only server answers one request after another.
     pub(super) fn turns(&self) -> Option<InTurns> {
-        self.answers.wait_for_turn(0)?;
-        let waits = |it: &&Stream| it.recent.waits_for_answer();
-        let waiting = u32::try_from(self.streams.values().filter(waits).count()).ok()?;
+        if self.origins.len() > 1 || self.answers.wait_for_turn(0).is_none() {
+            return None;
+        }
+        let waiting = self.waiting_streams();
         let wait = self.answers.wait_for_turn(waiting)?;
         Some(InTurns { waiting, wait })
+    }
+
+    /// How many streams wait for an answer.
+    fn waiting_streams(&self) -> u32 {
+        self.streams.values().filter(|it| it.recent.waits_for_answer()).count() as u32
     }
 
     /// How long the path needs for so many `bytes`. Answers that share connections wait for their windows, too.

@@ -80,6 +80,9 @@ fn notes(capture: &Capture) -> Vec<String> {
     if *is_cut {
         notes.push("it ends in the middle of a packet; those before it count".to_owned());
     }
+    if let [one, other] = clients[..] {
+        notes.push(format!("the client has the addresses {one} and {other}"));
+    }
     for client in guessed {
         let family = if client.is_ipv4() { "IPv4" } else { "IPv6" };
         notes.push(format!(

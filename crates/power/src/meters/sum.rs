@@ -91,7 +91,7 @@ impl Rises {
             return;
         }
         if let Some((then, before)) = self.before {
-            let most = self.most * (at.saturating_since(then) + self.lag);
+            let most = self.most * at.saturating_since(then).saturating_add(self.lag);
             let step = value - before;
             if (0.0..=most.get()).contains(&step) {
                 self.total += step;
