@@ -79,8 +79,9 @@ impl Answers {
             // Whatever else came meanwhile, what is there early has not waited.
             let waited = answer.took.saturating_sub(answer.rtt);
             let is_early = self.turns.is_early(ahead, waited);
-            let told = answer.thought().or_else(|| is_early.then_some(waited));
-            told.into_iter().for_each(|waited| self.turns.add(ahead, waited));
+            if let Some(waited) = answer.thought().or_else(|| is_early.then_some(waited)) {
+                self.turns.add(ahead, waited);
+            }
         }
         let thought = answer.thought().unwrap_or_else(|| self.always_thought(answer.rtt));
         self.thoughts[self.count as usize % LATELY] = thought;
