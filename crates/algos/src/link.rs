@@ -241,6 +241,8 @@ impl LinkEstimator {
         self.bandwidth = WindowedMax::default();
         self.bandwidth.push(now, if hoped < before { hoped } else { before }, self.config.memory);
         self.growth = None;
+        // What did not come meanwhile was not asked for in time: none of it is on its way.
+        self.held_back = HeldBack::default();
         true
     }
 
