@@ -336,8 +336,8 @@ impl Engine {
         let in_parts = bears_parts && (!whole || begins());
         let (path, answer) = (self.link.estimate(), self.answers.mean());
         // All that are under way ask for their next parts, too.
-        let others = self.turns().map(|_| self.streams.len() as u32);
-        let turn = others.and_then(|others| self.answers.wait_for_turn(others));
+        let others = self.streams.len() as u32;
+        let turn = self.turns().and_then(|_| self.answers.wait_for_turn(others));
         let thought = turn.unwrap_or_else(|| self.answers.thought());
         let parts = in_parts.then(|| Outset { rtt: path.rtt, answer, thought, rate: rate() });
         let fetch = Fetch {

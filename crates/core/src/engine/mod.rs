@@ -30,6 +30,7 @@ mod shares;
 mod space;
 mod splits;
 mod transfer;
+mod turns;
 mod view;
 mod waiting;
 mod watch;
