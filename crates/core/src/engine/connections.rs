@@ -61,6 +61,8 @@ impl OriginState {
         if !self.multiplexes {
             let most = self.told.map_or(u32::MAX, |(limit, ..)| limit);
             self.opened = self.opened.max(self.streams.min(most));
+            // Where too many were closed for those that have requests, others have been opened.
+            self.hastened = self.hastened.min(self.opened.saturating_sub(self.streams));
         }
     }
 }

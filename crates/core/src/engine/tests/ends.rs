@@ -58,6 +58,26 @@ fn an_end_that_was_lost_comes_over_a_connection_that_idles() {
 }
 
 #[test]
+fn connections_that_were_closed_for_silent_streams_are_replaced() {
+    let host = Host { rtt: Duration::from_millis(5), ..Host::default() };
+    let mut world = World::new(fixed(16, 1)).host("one", host.files(200, |_| SIZE));
+    world.mbps = 100.0;
+    // As many as there are connections, while files wait.
+    let silent = || (40..52).chain(100..112);
+    world.crawling.extend(silent().map(|stream| (StreamId(stream), 0.0)));
+    world.get_all();
+    while world.engine.outstanding() > Bytes(6 * SIZE) {
+        world.run_for(Duration::from_millis(1));
+    }
+    assert_eq!(silent().filter(|it| world.aborts.contains(&StreamId(*it))).count(), 24);
+    let last = *world.live.keys().next_back().unwrap();
+    world.crawling.insert(last, 0.0);
+    world.run_for(Duration::from_millis(100));
+    world.assert_each_byte_once();
+    assert!(world.aborts.contains(&last) && world.done, "an idle connection brings it");
+}
+
+#[test]
 fn every_connection_that_is_open_brings_a_part_of_the_end() {
     for policy in adaptive() {
         let name = policy.name().to_owned();
