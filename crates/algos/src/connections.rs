@@ -170,11 +170,20 @@ pub fn pipelined(requests: u32, connections: u32) -> u32 {
     requests.div_ceil(connections.max(1)).clamp(1, MOST_PIPELINED)
 }
 
+/// The window of a connection that has answered is so many times as wide as that of a new one.
+const WARM_FLIGHTS: u64 = 2;
+
+/// How many short files of a mean size, one at least, come together over a connection that has answered before.
+pub fn in_a_flight(mean_size: Bytes) -> u32 {
+    let files = FIRST_FLIGHT.0.saturating_mul(WARM_FLIGHTS) / answer(mean_size).0.max(1);
+    u32::try_from(files).unwrap_or(u32::MAX).max(1)
+}
+
 /// Whether answers of so many `bytes`, those under way included, are more than connections bring with their next flights, of
-/// which so many are `new` and others `warm`, with a window twice as wide: then nothing is brought sooner by waiting for
-/// another one.
+/// which so many are `new` and others `warm`, with a [wider window](WARM_FLIGHTS): then nothing is brought sooner by
+/// waiting for another one.
 pub fn overfill_flights(bytes: Bytes, new: usize, warm: usize) -> bool {
-    let flights = new as u64 + 2 * warm as u64;
+    let flights = new as u64 + WARM_FLIGHTS * warm as u64;
     bytes.0 > FIRST_FLIGHT.0.saturating_mul(flights)
 }
 
@@ -189,6 +198,11 @@ pub fn bears_another(
     overfills: bool,
 ) -> bool {
     asked == 0 || (asked < pipelined && (is_warm || overfills || bytes <= FIRST_FLIGHT))
+}
+
+/// Whether a connection brings answers of so many `bytes` with its next flight: none of them comes sooner elsewhere.
+pub fn brings_at_once(bytes: Bytes, is_warm: bool) -> bool {
+    !overfill_flights(bytes, usize::from(!is_warm), usize::from(is_warm))
 }
 
 /// A handshake is overdue after so many times what the last one took, and not before [`LEAST_HANDSHAKE_OVERDUE`].
@@ -449,6 +463,15 @@ mod tests {
         assert_eq!([on(250, 1), on(250, 8), on(250, 16), on(250, 64)], [11, 3, 2, 2]);
         assert_eq!(on(100, 0), 26, "no lanes are none to divide by");
         assert_eq!(on(12, 16), u32::MAX);
+    }
+
+    #[test]
+    fn a_flight_brings_what_fits_into_its_window() {
+        assert!(brings_at_once(FIRST_FLIGHT, false));
+        assert!(!brings_at_once(FIRST_FLIGHT + Bytes(1), false));
+        assert!(brings_at_once(FIRST_FLIGHT + FIRST_FLIGHT, true));
+        assert_eq!(in_a_flight(Bytes(FIRST_FLIGHT.0 - HEAD.0)), 2);
+        assert_eq!((in_a_flight(Bytes::mib(1)), in_a_flight(Bytes(u64::MAX))), (1, 1));
     }
 
     #[test]

@@ -14,13 +14,16 @@ const TELLING: Duration = Duration::from_micros(100);
 const MOST_AHEAD: u32 = 32;
 
 /// Answers that are asked for at once come at once, as fast as their server sends: a burst that a short queue does not hold. What
-/// replaces an answer that has come follows it at the pace of the path; what is asked for beyond that need come no faster.
+/// replaces an answer that has come follows it at the pace of the path; what is asked for beyond that need come no faster. But what
+/// one flight of a connection brings is asked for in one piece: it can take no further request until all of that has come.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ramp {
     /// So many were in flight at once.
     most: u32,
     /// By then the path has brought what was asked for.
     next: Timestamp,
+    /// When the present piece goes out, and how many requests of it are still to be made.
+    piece: (Timestamp, u32),
 }
 
 impl Ramp {
@@ -28,18 +31,30 @@ impl Ramp {
     #[inline]
     pub fn next(&self, now: Timestamp, in_flight: u32) -> Timestamp {
         let is_more = in_flight >= self.most;
-        if is_more && self.next > now + TICK { self.next } else { now }
+        if is_more && self.left_of_piece(now) == 0 && self.next > now + TICK {
+            self.next
+        } else {
+            now
+        }
     }
 
-    /// It was made, and its answer takes the path so long: so many are `in_flight` with it.
+    /// It was made, and its answer takes the path so long: so many are `in_flight` with it. A connection is asked for so many
+    /// `together`.
     #[inline]
-    pub fn on_request(&mut self, now: Timestamp, in_flight: u32, each: Duration) {
+    pub fn on_request(&mut self, now: Timestamp, in_flight: u32, each: Duration, together: u32) {
         let is_more = in_flight > self.most;
         self.most = self.most.max(in_flight);
+        let left = self.left_of_piece(now);
+        self.piece = (now, if left > 0 { left } else { together }.saturating_sub(1));
         if (is_more || self.next > now) && each >= TELLING {
             // What replaces others comes as fast as it may, and the path faster than was thought.
             self.next = (self.next.max(now) + each).min(now + each.saturating_mul(MOST_AHEAD));
         }
+    }
+
+    fn left_of_piece(&self, now: Timestamp) -> u32 {
+        let (at, left) = self.piece;
+        if at == now { left } else { 0 }
     }
 }
 
@@ -57,14 +72,14 @@ mod tests {
         // Nothing is known of the path.
         for in_flight in 1..=16 {
             assert_eq!(ramp.next(at(0), in_flight - 1), at(0));
-            ramp.on_request(at(0), in_flight, Duration::ZERO);
+            ramp.on_request(at(0), in_flight, Duration::ZERO, 1);
         }
         let each = Duration::from_micros(500);
         let mut asked = Vec::new();
         let mut now = at(40_000);
         for in_flight in 17..=24 {
             now = ramp.next(now, in_flight - 1);
-            ramp.on_request(now, in_flight, each);
+            ramp.on_request(now, in_flight, each, 1);
             asked.push(now.since_start().as_micros());
         }
         // As many at once as the path brings between two ticks.
@@ -72,14 +87,35 @@ mod tests {
         assert!(asked[7] <= 43_500, "{asked:?}");
         // What takes the place of others follows them.
         assert_eq!(ramp.next(now, 20), now);
-        ramp.on_request(now, 21, each);
+        ramp.on_request(now, 21, each, 1);
         assert!(ramp.next(now, 24) > now, "but the path has to bring it, too");
         assert_eq!(ramp.next(at(90_000), 24), at(90_000));
         // The path brings twice as much as was thought.
         for n in 0..1_000 {
-            ramp.on_request(at(100_000 + 250 * n), 24, each);
+            ramp.on_request(at(100_000 + 250 * n), 24, each, 1);
         }
         assert!(ramp.next(at(350_000), 24) <= at(366_000));
+    }
+
+    #[test]
+    fn what_comes_together_is_asked_for_at_once() {
+        let mut ramp = Ramp::default();
+        (1..=16).for_each(|in_flight| ramp.on_request(at(0), in_flight, Duration::ZERO, 1));
+        let each = Duration::from_micros(500);
+        let mut now = at(40_000);
+        let mut asked = Vec::new();
+        for in_flight in 17..=28 {
+            now = ramp.next(now, in_flight - 1);
+            ramp.on_request(now, in_flight, each, 4);
+            asked.push(now.since_start().as_micros());
+        }
+        assert_eq!(asked, [[40_000; 4], [42_000; 4], [44_000; 4]].concat());
+        // What replaces others brings the rest of a piece with it.
+        let now = at(44_500);
+        ramp.on_request(now, 28, each, 4);
+        assert_eq!(ramp.next(now, 28), now);
+        (29..=31).for_each(|in_flight| ramp.on_request(now, in_flight, each, 4));
+        assert!(ramp.next(now, 31) > now);
     }
 
     #[test]
@@ -87,10 +123,10 @@ mod tests {
         let mut ramp = Ramp::default();
         for in_flight in 1..=500 {
             assert_eq!(ramp.next(at(0), in_flight - 1), at(0));
-            ramp.on_request(at(0), in_flight, Duration::from_micros(30));
+            ramp.on_request(at(0), in_flight, Duration::from_micros(30), 1);
         }
         // As slow as a path may be.
-        ramp.on_request(at(0), 501, Duration::MAX);
+        ramp.on_request(at(0), 501, Duration::MAX, 1);
         assert!(ramp.next(at(0), 501) > at(0));
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Room {
     pub(super) pipelined: u32,
     /// How long the path needs for each of these files, where that is known.
     pub(super) each: Duration,
+    /// How many of them come together over a connection that has answered.
+    pub(super) together: u32,
 }
 
 impl Default for Room {
@@ -50,6 +52,7 @@ impl Default for Room {
             requests: u32::MAX,
             pipelined: 0,
             each: Duration::ZERO,
+            together: 1,
         }
     }
 }
@@ -246,7 +249,8 @@ impl Engine {
             }
             _ => Duration::ZERO,
         };
-        Some(Room { separate, shared, few: 0, requests, pipelined, each })
+        let together = connections::in_a_flight(mean_size);
+        Some(Room { separate, shared, few: 0, requests, pipelined, each, together })
     }
 
     /// Whether all that is known of the path is what servers bring that think about each answer.

@@ -102,7 +102,8 @@ impl Engine {
             self.actions.push(Action::Open { file });
         }
         self.enter_lane(file);
-        self.ramp.on_request(now, self.active.len() as u32, self.room.each);
+        let together = self.pipelined(&self.origins[origin.0 as usize]).min(self.room.together);
+        self.ramp.on_request(now, self.active.len() as u32, self.room.each, together);
         true
     }
 
@@ -114,8 +115,11 @@ impl Engine {
         let in_flight = self.active.len() as u32;
         let at = self.ramp.next(now, in_flight);
         // What is pipelined waits for what the windows bring.
-        let is_pipelined =
-            || !self.shares_connections() && in_flight >= self.config.limits.max_connections;
+        let is_pipelined = || {
+            let together = self.origins.iter().map(|it| self.pipelined(it)).max().unwrap_or(1);
+            let most = self.config.limits.max_connections.saturating_mul(together);
+            !self.shares_connections() && in_flight >= most
+        };
         if at <= now || is_pipelined() {
             return false;
         }

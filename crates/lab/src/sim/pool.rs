@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use pelton_algos::connections::{LONGEST_AHEAD, bears_another, overfill_flights};
+use pelton_algos::connections::{LONGEST_AHEAD, bears_another, brings_at_once, overfill_flights};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
@@ -126,8 +126,8 @@ impl World {
         }
     }
 
-    /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
-    /// share a connection only where no further one may be opened, and then evenly.
+    /// The connection for the first waiter: one that brings it with what it was asked for in the same moment, or the least
+    /// busy one, and of those the warmest. Requests share a connection only where no further one may be opened, and then evenly.
     fn pick(&self) -> Option<(ConnectionIndex, Ask)> {
         let ask = Ask::of(&self.live.get(self.pool.waiters.front()?)?.fetch);
         let existing = self.pool.existing();
@@ -142,6 +142,14 @@ impl World {
             false => 1,
         };
         let overfills = capacity > 1 && !self.multiplexes() && self.overfills_flights();
+        let comes_along = |connection: &Connection| {
+            let Connection { outstanding, served, piece, .. } = connection;
+            let is_warm = *served > u64::from(*outstanding);
+            !self.multiplexes()
+                && (1..capacity).contains(outstanding)
+                && piece.takes_more(self.now)
+                && brings_at_once(Bytes(piece.bytes + ask.bytes), is_warm)
+        };
         let takes_another = |connection: &Connection| {
             let Connection { outstanding, served, piece, .. } = connection;
             let has_room = self.multiplexes() || *outstanding == 0 || {
@@ -153,14 +161,17 @@ impl World {
             !connection.retiring
                 && !connection.spoilt
                 && has_room
-                && *outstanding < capacity.min(share)
+                && (*outstanding < capacity.min(share) || comes_along(connection))
         };
         self.pool
             .open
             .iter()
             .map(|index| (*index, &self.connections[*index as usize]))
             .filter(|(_, connection)| takes_another(connection))
-            .min_by_key(|(_, connection)| (connection.outstanding, Reverse(connection.served)))
+            .min_by_key(|(_, connection)| {
+                let Connection { outstanding, served, .. } = connection;
+                (!comes_along(connection), *outstanding, Reverse(*served))
+            })
             .map(|(index, _)| (index, ask))
     }
 

@@ -5,7 +5,7 @@ use std::rc::{Rc, Weak};
 
 use futures_util::future::LocalBoxFuture;
 use http::Request;
-use pelton_algos::connections::bears_another;
+use pelton_algos::connections::{bears_another, brings_at_once};
 use pelton_algos::units::Bytes;
 
 use super::super::memory::Room;
@@ -94,6 +94,14 @@ impl Connection {
             Protocol::Http2 => (asked as usize) < self.capacity.get(),
         };
         has_room && !self.retiring.get() && self.sender.is_ready()
+    }
+
+    /// Whether it brings an answer of some `bytes` together with what it was asked for in the same moment, as it bears
+    /// `pipelined` (HTTP/1.1).
+    pub(super) fn brings_along(&self, pipelined: u32, bytes: u64) -> bool {
+        self.protocol == Protocol::Http11
+            && (1..pipelined).contains(&self.asked())
+            && brings_at_once(Bytes(self.awaited.get() + bytes), self.is_warm.get())
     }
 
     /// One request more, and one for its head, goes out with those that are to be answered.

@@ -42,9 +42,9 @@ impl State {
         self.connections.iter().filter(finishing).count()
     }
 
-    /// The connection for the first waiter: the least busy one, and of those the warmest. Requests
-    /// share a connection only where no further one may be opened, and then evenly: those that are
-    /// still being opened get their part too.
+    /// The connection for the first waiter: one that brings it with what it was asked for in the same moment, or the
+    /// least busy one, and of those the warmest. Requests share a connection only where no further one may be opened,
+    /// and then evenly: those that are still being opened get their part too.
     /// Over HTTP/1.1 a connection bears `pipelined`.
     pub(super) fn pick(&mut self, limit: usize, pipelined: u32) -> Option<Rc<Connection>> {
         self.waiters.retain(|waiter| !waiter.turn.is_closed());
@@ -67,8 +67,12 @@ impl State {
         let overfills = may_share && pipelined > 1 && self.overfills_flights();
         bearing()
             .filter(|connection| connection.takes_another(pipelined, bytes, overfills))
-            .filter(|connection| (asked(connection) as usize) < share)
-            .min_by_key(|connection| (asked(connection), Reverse(connection.served.get())))
+            .map(|connection| (connection, connection.brings_along(pipelined, bytes)))
+            .filter(|(connection, along)| *along || (asked(connection) as usize) < share)
+            .min_by_key(|(connection, along)| {
+                (!along, asked(connection), Reverse(connection.served.get()))
+            })
+            .map(|(connection, _)| connection)
             .map(Rc::clone)
     }
 

@@ -110,6 +110,31 @@ fn once_the_order_was_seen_requests_do_not_wait_for_answers() {
 }
 
 #[test]
+fn what_comes_with_one_flight_is_asked_for_over_one_connection() {
+    run(async {
+        // Of two connections one gets all three, and their heads; the other never any.
+        let one = vec![(2, in_order as fn(&[(String, String)]) -> String), (6, in_order)];
+        let server = server(vec![one.clone(), one]).await;
+        let client = client(&server);
+        client.http.set_limit(&origin(&server), 2);
+        assert_eq!(client.text(&format!("{server}/first")).await, "/first");
+        client.http.open_early(&origin(&server), 2);
+        while client.http.counters().opened < 2 {
+            tokio::task::yield_now().await;
+        }
+        let short = |path: &str| GetRequest {
+            expected: Some(1_000),
+            ..GetRequest::new(Url::parse(&format!("{server}{path}")).unwrap())
+        };
+        let requests = ["/1", "/22", "/333"].map(short);
+        let answers = requests.iter().map(|request| async {
+            read(&mut client.http.get(request).await.unwrap()).await.unwrap()
+        });
+        assert_eq!(join_all(answers).await, ["/1", "/22", "/333"]);
+    });
+}
+
+#[test]
 fn nobody_waits_behind_an_answer_that_is_known_to_be_long() {
     run(async {
         // It closes after two requests more, of heads or not.
