@@ -173,10 +173,33 @@ pub fn pipelined(requests: u32, connections: u32) -> u32 {
 /// The window of a connection that has answered is so many times as wide as that of a new one.
 const WARM_FLIGHTS: u64 = 2;
 
-/// How many short files of a mean size, one at least, come together over a connection that has answered before.
-pub fn in_a_flight(mean_size: Bytes) -> u32 {
-    let files = FIRST_FLIGHT.0.saturating_mul(WARM_FLIGHTS) / answer(mean_size).0.max(1);
-    u32::try_from(files).unwrap_or(u32::MAX).max(1)
+/// How many requests for short files go out in one piece (HTTP/1.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Together {
+    /// Over a new connection.
+    pub new: u32,
+    /// Over one that has answered.
+    pub warm: u32,
+}
+
+impl Together {
+    /// Each goes out alone.
+    pub const ALONE: Self = Self { new: 1, warm: 1 };
+
+    /// As many of a mean size as come together, with the next flight.
+    pub fn with_a_flight(mean_size: Bytes) -> Self {
+        let of = |flights| {
+            let files = FIRST_FLIGHT.0.saturating_mul(flights) / answer(mean_size).0.max(1);
+            u32::try_from(files).unwrap_or(u32::MAX).max(1)
+        };
+        Self { new: of(1), warm: of(WARM_FLIGHTS) }
+    }
+
+    /// The same where a connection bears no more than so many.
+    #[must_use]
+    pub fn at_most(self, pipelined: u32) -> Self {
+        Self { new: self.new.min(pipelined), warm: self.warm.min(pipelined) }
+    }
 }
 
 /// Whether answers of so many `bytes`, those under way included, are more than connections bring with their next flights, of
@@ -470,8 +493,11 @@ mod tests {
         assert!(brings_at_once(FIRST_FLIGHT, false));
         assert!(!brings_at_once(FIRST_FLIGHT + Bytes(1), false));
         assert!(brings_at_once(FIRST_FLIGHT + FIRST_FLIGHT, true));
-        assert_eq!(in_a_flight(Bytes(FIRST_FLIGHT.0 - HEAD.0)), 2);
-        assert_eq!((in_a_flight(Bytes::mib(1)), in_a_flight(Bytes(u64::MAX))), (1, 1));
+        let of = |bytes| Together::with_a_flight(Bytes(bytes));
+        let half = FIRST_FLIGHT.0 / 2 - HEAD.0;
+        assert_eq!(of(half), Together { new: 2, warm: 4 });
+        assert_eq!(of(half).at_most(3), Together { new: 2, warm: 3 });
+        assert_eq!((of(1 << 20), of(u64::MAX)), (Together::ALONE, Together::ALONE));
     }
 
     #[test]

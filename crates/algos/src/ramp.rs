@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::connections::Together;
 use crate::time::Timestamp;
 
 /// Timers tick by the millisecond.
@@ -38,14 +39,25 @@ impl Ramp {
         }
     }
 
-    /// It was made, and its answer takes the path so long: so many are `in_flight` with it. A connection is asked for so many
-    /// `together`.
+    /// It was made, and its answer takes the path so long: so many are `in_flight` with it. Connections are asked for so
+    /// many `together`.
     #[inline]
-    pub fn on_request(&mut self, now: Timestamp, in_flight: u32, each: Duration, together: u32) {
+    pub fn on_request(
+        &mut self,
+        now: Timestamp,
+        in_flight: u32,
+        each: Duration,
+        together: Together,
+    ) {
         let is_more = in_flight > self.most;
         self.most = self.most.max(in_flight);
-        let left = self.left_of_piece(now);
-        self.piece = (now, if left > 0 { left } else { together }.saturating_sub(1));
+        let left = match self.left_of_piece(now) {
+            // What replaces others goes out over a connection that has answered.
+            0 if !is_more => together.warm,
+            0 => together.new,
+            left => left,
+        };
+        self.piece = (now, left.saturating_sub(1));
         if (is_more || self.next > now) && each >= TELLING {
             // What replaces others comes as fast as it may, and the path faster than was thought.
             self.next = (self.next.max(now) + each).min(now + each.saturating_mul(MOST_AHEAD));
@@ -72,14 +84,14 @@ mod tests {
         // Nothing is known of the path.
         for in_flight in 1..=16 {
             assert_eq!(ramp.next(at(0), in_flight - 1), at(0));
-            ramp.on_request(at(0), in_flight, Duration::ZERO, 1);
+            ramp.on_request(at(0), in_flight, Duration::ZERO, Together::ALONE);
         }
         let each = Duration::from_micros(500);
         let mut asked = Vec::new();
         let mut now = at(40_000);
         for in_flight in 17..=24 {
             now = ramp.next(now, in_flight - 1);
-            ramp.on_request(now, in_flight, each, 1);
+            ramp.on_request(now, in_flight, each, Together::ALONE);
             asked.push(now.since_start().as_micros());
         }
         // As many at once as the path brings between two ticks.
@@ -87,12 +99,12 @@ mod tests {
         assert!(asked[7] <= 43_500, "{asked:?}");
         // What takes the place of others follows them.
         assert_eq!(ramp.next(now, 20), now);
-        ramp.on_request(now, 21, each, 1);
+        ramp.on_request(now, 21, each, Together::ALONE);
         assert!(ramp.next(now, 24) > now, "but the path has to bring it, too");
         assert_eq!(ramp.next(at(90_000), 24), at(90_000));
         // The path brings twice as much as was thought.
         for n in 0..1_000 {
-            ramp.on_request(at(100_000 + 250 * n), 24, each, 1);
+            ramp.on_request(at(100_000 + 250 * n), 24, each, Together::ALONE);
         }
         assert!(ramp.next(at(350_000), 24) <= at(366_000));
     }
@@ -100,22 +112,25 @@ mod tests {
     #[test]
     fn what_comes_together_is_asked_for_at_once() {
         let mut ramp = Ramp::default();
-        (1..=16).for_each(|in_flight| ramp.on_request(at(0), in_flight, Duration::ZERO, 1));
+        (1..=16).for_each(|in_flight| {
+            ramp.on_request(at(0), in_flight, Duration::ZERO, Together::ALONE)
+        });
         let each = Duration::from_micros(500);
         let mut now = at(40_000);
+        let together = Together { new: 4, warm: 6 };
         let mut asked = Vec::new();
         for in_flight in 17..=28 {
             now = ramp.next(now, in_flight - 1);
-            ramp.on_request(now, in_flight, each, 4);
+            ramp.on_request(now, in_flight, each, together);
             asked.push(now.since_start().as_micros());
         }
         assert_eq!(asked, [[40_000; 4], [42_000; 4], [44_000; 4]].concat());
         // What replaces others brings the rest of a piece with it.
         let now = at(44_500);
-        ramp.on_request(now, 28, each, 4);
+        ramp.on_request(now, 28, each, together);
         assert_eq!(ramp.next(now, 28), now);
-        (29..=31).for_each(|in_flight| ramp.on_request(now, in_flight, each, 4));
-        assert!(ramp.next(now, 31) > now);
+        (29..=33).for_each(|in_flight| ramp.on_request(now, in_flight, each, together));
+        assert!(ramp.next(now, 33) > now);
     }
 
     #[test]
@@ -123,10 +138,10 @@ mod tests {
         let mut ramp = Ramp::default();
         for in_flight in 1..=500 {
             assert_eq!(ramp.next(at(0), in_flight - 1), at(0));
-            ramp.on_request(at(0), in_flight, Duration::from_micros(30), 1);
+            ramp.on_request(at(0), in_flight, Duration::from_micros(30), Together::ALONE);
         }
         // As slow as a path may be.
-        ramp.on_request(at(0), 501, Duration::MAX, 1);
+        ramp.on_request(at(0), 501, Duration::MAX, Together::ALONE);
         assert!(ramp.next(at(0), 501) > at(0));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::Cluster;
-use pelton_algos::connections;
+use pelton_algos::connections::{self, Together};
 use pelton_algos::crowding::Crowding;
 use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
@@ -38,8 +38,8 @@ pub(super) struct Room {
     pub(super) pipelined: u32,
     /// How long the path needs for each of these files, where that is known.
     pub(super) each: Duration,
-    /// How many of them come together over a connection that has answered.
-    pub(super) together: u32,
+    /// How many of them come together over a connection.
+    pub(super) together: Together,
 }
 
 impl Default for Room {
@@ -52,7 +52,7 @@ impl Default for Room {
             requests: u32::MAX,
             pipelined: 0,
             each: Duration::ZERO,
-            together: 1,
+            together: Together::ALONE,
         }
     }
 }
@@ -249,7 +249,7 @@ impl Engine {
             }
             _ => Duration::ZERO,
         };
-        let together = connections::in_a_flight(mean_size);
+        let together = Together::with_a_flight(mean_size);
         Some(Room { separate, shared, few: 0, requests, pipelined, each, together })
     }
 

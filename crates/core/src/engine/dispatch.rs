@@ -102,7 +102,8 @@ impl Engine {
             self.actions.push(Action::Open { file });
         }
         self.enter_lane(file);
-        let together = self.pipelined(&self.origins[origin.0 as usize]).min(self.room.together);
+        let pipelined = self.pipelined(&self.origins[origin.0 as usize]);
+        let together = self.room.together.at_most(pipelined);
         self.ramp.on_request(now, self.active.len() as u32, self.room.each, together);
         true
     }
