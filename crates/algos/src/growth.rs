@@ -34,9 +34,7 @@ pub struct LaneGrowth {
     doubled_until: Timestamp,
     /// The last response that had queued somewhere.
     queued_at: Option<Timestamp>,
-    /// What part of the last responses has waited in a queue to speak of.
-    late: f64,
-    /// Since when most have not.
+    /// Since when none has waited in any queue to speak of.
     prompt_since: Option<Timestamp>,
     /// The last handshake that had queued.
     full_at: Option<Timestamp>,
@@ -108,8 +106,6 @@ const FULL_FOR: u32 = 4;
 const FREE_TRIPS: u32 = 8;
 const FREE_AT_LEAST: Duration = Duration::from_millis(250);
 const JITTER: Duration = Duration::from_millis(1);
-/// Round trips of radios differ, and some packets are sent again: most responses tell, over so many.
-const LATE_OVER: f64 = 16.0;
 /// Round trips until new lanes have shown themselves: a connection's, or what it takes until others
 /// meet what the new ones have asked for.
 const SHOWS_AFTER: u32 = 2;
@@ -127,7 +123,6 @@ impl Default for LaneGrowth {
             missed: None,
             doubled_until: Timestamp::START,
             queued_at: None,
-            late: 0.5,
             prompt_since: None,
             full_at: None,
             busy_since: None,
@@ -151,7 +146,7 @@ impl LaneGrowth {
         self.full_at.is_some_and(|at| now.saturating_since(at) < settle * FULL_FOR)
     }
 
-    /// Whether what is asked for leaves a path of `rtt` without a queue, and has for a while: it carries more than was seen.
+    /// Whether all that is asked for leaves a path of `rtt` without a queue, and has for a while: it carries more than was seen.
     pub fn leaves_path_free(&self, now: Timestamp, rtt: Duration) -> bool {
         let enough = rtt.saturating_mul(FREE_TRIPS).max(FREE_AT_LEAST);
         self.prompt_since.is_some_and(|at| now.saturating_since(at) >= enough)
@@ -198,9 +193,7 @@ impl LaneGrowth {
         rtt: Duration,
         lanes: LaneUse,
     ) -> bool {
-        let late = if response.is_prompt() { 0.0 } else { 1.0 };
-        self.late += (late - self.late) / LATE_OVER;
-        self.prompt_since = (self.late < 0.5).then(|| self.prompt_since.unwrap_or(now));
+        self.prompt_since = response.is_prompt().then(|| self.prompt_since.unwrap_or(now));
         if response.has_queued() {
             self.queued_at = Some(now);
             return false;
@@ -337,12 +330,9 @@ mod tests {
         };
         assert!(!answer(0, 50));
         assert_eq!([answer(300, 55), answer(399, 50), answer(400, 50)], [false, false, true]);
-        assert!(answer(410, 90) && answer(411, 50), "one may have been sent again");
-        let queued: Vec<bool> = (412..436).map(|millis| answer(millis, 60)).collect();
-        assert!(queued[0] && !queued[23], "a fifth of a round trip is a queue: {queued:?}");
-        assert!((436..460).all(|millis| !answer(millis, 50)));
-        assert!(!answer(830, 50) && answer(860, 51), "a while after most come promptly");
-        growth.on_longer_path(at(870));
+        assert!(!answer(410, 60), "a fifth of a round trip is a queue");
+        assert!(!answer(420, 50) && !answer(800, 50) && answer(820, 51));
+        growth.on_longer_path(at(830));
         assert!(!growth.leaves_path_free(at(10_000), rtt));
     }
 
