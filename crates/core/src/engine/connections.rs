@@ -74,7 +74,8 @@ impl Engine {
     /// A host was reached: how long the path is is known.
     pub(super) fn on_reached(&mut self, now: Timestamp, origin: &Origin, rtt: Duration) {
         let id = self.origin_id(origin);
-        self.origin(id).note_reached();
+        let has_begun = self.origin(id).note_reached();
+        self.redecide |= has_begun;
         self.redecide |= self.link.measured_rtt().is_none();
         self.on_rtt(now, rtt);
         self.redecide |= self.spread.on_handshake(now, rtt);
@@ -441,7 +442,8 @@ impl Engine {
             // Range streams are sure only where sizes are known; lanes are, as far as files go.
             let are_sure = known_sizes && files <= lanes && !self.policy.prefers_files();
             let sure = if are_sure { part(planned) } else { part(lanes).min(files) };
-            let streams = sure.max(part(ahead).min(files));
+            let ahead = if state.has_begun() { part(ahead).min(files) } else { 0 };
+            let streams = sure.max(ahead);
             let streams = match self.spread.probes() {
                 // One more than there are, however they came to be.
                 true if !state.multiplexes => state.opened.max(state.streams).saturating_add(1),

@@ -82,6 +82,8 @@ pub(super) struct OriginState {
     pub(super) opened: u32,
     /// The same, before it was tried whether more of them pay.
     pub(super) opened_early: u32,
+    /// Connections that were reached.
+    pub(super) reached: u32,
     /// Connections that were closed with a stream that had fallen silent.
     pub(super) hastened: u32,
     /// What the driver was last told: the limit, the connections to open early and what each bears.
@@ -93,6 +95,9 @@ const MOST_REFUSED_PARTS: u32 = 2;
 
 /// Hardly any server bans who has opened no more of them.
 const FEW_CONNECTIONS: u32 = 4;
+
+/// One handshake of so many may be lost.
+const REACHED_LATE: u32 = 8;
 
 impl OriginState {
     /// Nothing but its name is known, and how much it is trusted to bear.
@@ -131,6 +136,7 @@ impl OriginState {
             probes: 0,
             opened: 0,
             opened_early: 0,
+            reached: 0,
             hastened: 0,
             told: None,
         }
@@ -150,10 +156,21 @@ impl OriginState {
         matches!(self.contact, Contact::Answered)
     }
 
-    pub(super) fn note_reached(&mut self) {
+    /// Another connection was reached. Returns whether it [has begun](Self::has_begun) with it.
+    pub(super) fn note_reached(&mut self) -> bool {
         if matches!(self.contact, Contact::None) {
             self.contact = Contact::Reached;
         }
+        let had_begun = self.has_begun();
+        self.reached = self.reached.saturating_add(1);
+        !had_begun && self.has_begun()
+    }
+
+    /// Whether what it was asked for first is on its way, but for requests whose handshakes were lost. What opens further
+    /// connections would go before them, and then their answers would not come at the pace of the path.
+    pub(super) fn has_begun(&self) -> bool {
+        let first = self.streams.min(self.opened);
+        self.reached >= first - first / REACHED_LATE
     }
 
     /// For how long it could not be reached, or has answered nothing that it was asked for.

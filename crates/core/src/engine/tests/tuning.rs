@@ -124,6 +124,23 @@ fn connections_are_opened_ahead_once_a_host_was_reached() {
 }
 
 #[test]
+fn what_is_opened_ahead_does_not_go_before_the_first_requests() {
+    let rtt = Duration::from_millis(200);
+    let host = Host { rtt, ..Host::default() };
+    let mut world = World::new(Box::new(Hat)).host("one", host.files(200, |_| 20_000));
+    world.get_all();
+    while world.live.is_empty() {
+        world.run_for(Duration::from_millis(1));
+    }
+    assert_eq!((world.live.len(), world.early["one"]), (16, 16));
+    let early = (0..16).map(|_| {
+        world.send(Event::Reached { origin: origin(), rtt });
+        world.early["one"]
+    });
+    assert_eq!(early.collect::<Vec<_>>(), [[16; 13].as_slice(), &[64; 3]].concat());
+}
+
+#[test]
 fn connections_that_were_opened_ahead_are_shared_by_larger_files() {
     let told = |millis| {
         let rtt = Duration::from_millis(millis);

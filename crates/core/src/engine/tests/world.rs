@@ -108,6 +108,8 @@ pub(super) struct World {
     pub(super) away: Vec<(Timestamp, String)>,
     /// Limits that the engine told, by host.
     pub(super) told: BTreeMap<String, u32>,
+    /// Connections that shall be there early, of each host.
+    pub(super) early: BTreeMap<String, u32>,
     /// Requests that each connection shall bear, by host.
     pub(super) pipelined: BTreeMap<String, u32>,
     pub(super) done: bool,
@@ -157,6 +159,7 @@ impl World {
             full_since: Vec::new(),
             away: Vec::new(),
             told: BTreeMap::new(),
+            early: BTreeMap::new(),
             pipelined: BTreeMap::new(),
             done: false,
             coming: BTreeMap::new(),
@@ -388,6 +391,7 @@ impl World {
                     self.later(*rtt, Coming::Event(Box::new(found_out)));
                 }
                 self.pipelined.insert(host.clone(), pipelined);
+                self.early.insert(host.clone(), open);
                 self.told.insert(host, limit);
             }
             Action::Finish { file, modified } => {
