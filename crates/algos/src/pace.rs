@@ -15,8 +15,9 @@ const TELLING_TIME: Duration = Duration::from_millis(1);
 /// requests: what comes then is another flight.
 const SILENCE_OF_RTT: u32 = 2;
 
-/// So many bytes of a flight that has ended tell its pace, too.
+/// So many bytes of a flight that has ended tell its pace, too, or less where the next one comes hardly later than a round trip.
 const TELLING_FLIGHT: Bytes = Bytes::kib(4);
+const LATER_OF_RTT: u32 = 4;
 
 /// Where no flight tells anything after so many silences, it is not the link that is waited for. Less than a packet in all
 /// are no answers, but what HTTP/2 says before them.
@@ -124,10 +125,14 @@ impl FirstPace {
         let is_silence = flight.has_ended(now, rtt);
         all.add(now, bytes);
         if is_silence {
+            let silent_for = now.saturating_since(flight.last);
             self.silences += 1;
-            self.silent_for += now.saturating_since(flight.last);
+            self.silent_for += silent_for;
             let ended = std::mem::replace(flight, begun);
-            let is_told = ended.counted() >= TELLING_FLIGHT;
+            // Where the next flight comes a round trip later, they were all that was asked for.
+            let is_next = silent_for <= rtt + rtt / LATER_OF_RTT;
+            let telling = if is_next { LEAST_OF_ANSWERS } else { TELLING_FLIGHT };
+            let is_told = ended.counted() >= telling;
             let gives_up = self.silences >= MOST_SILENCES && all.bytes >= LEAST_OF_ANSWERS;
             self.is_settled = self.known.is_some() || is_told || gives_up;
             let rate = all.rate();
@@ -138,7 +143,10 @@ impl FirstPace {
             let of_servers = !is_of_packets && !self.others.came_like(together);
             let silent = Pace { rate, of_servers };
             let by_silence = (gives_up && self.known.is_none()).then_some(silent);
-            return self.learn(is_told.then(|| Pace::of_path(ended.rate())).or(by_silence));
+            let is_short = ended.counted() < TELLING_FLIGHT;
+            let least = if is_short { TELLING_TIME } else { Duration::from_nanos(1) };
+            let told = is_told.then(|| Pace::of_path(ended.rate_over(least)));
+            return self.learn(told.or(by_silence));
         }
         flight.add(now, bytes);
         let counted = flight.counted();
@@ -266,7 +274,12 @@ impl Flight {
     }
 
     fn rate(&self) -> BitRate {
-        self.counted() / self.took().max(Duration::from_nanos(1))
+        self.rate_over(Duration::from_nanos(1))
+    }
+
+    /// The same if it took so long at least.
+    fn rate_over(&self, least: Duration) -> BitRate {
+        self.counted() / self.took().max(least)
     }
 }
 
@@ -330,6 +343,21 @@ mod tests {
         assert_eq!(pace.on_bytes(at(816_000), Bytes(16_384), rtt), None);
         let seen = pace.on_bytes(at(818_000), Bytes(16_384), rtt).unwrap().rate.mbps();
         assert!((seen - 65.5).abs() < 0.1, "{seen}");
+    }
+
+    #[test]
+    fn answers_of_next_to_nothing_tell_a_pace() {
+        // Sixteen in a flight, which the next one follows after so long.
+        let told = |silence: u64| {
+            let mut pace = FirstPace::default();
+            let rtt = Duration::from_millis(200);
+            let come = (0..16).map(|n| pace.on_bytes(at(400_000 + 20 * n), Bytes(170), rtt));
+            assert_eq!(come.flatten().count(), 0);
+            pace.on_bytes(at(400_300 + silence), Bytes(170), rtt)
+        };
+        let seen = told(200_000).unwrap();
+        assert!(!seen.of_servers && (seen.rate.mbps() - 20.4).abs() < 0.1, "{seen:?}");
+        assert_eq!(told(400_000), None, "their server thinks");
     }
 
     #[test]
