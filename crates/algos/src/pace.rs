@@ -168,7 +168,8 @@ impl FirstPace {
         if self.is_settled {
             self.on_further_bytes(now, bytes, rtt)
         } else if are_answers {
-            self.on_bytes(now, bytes, rtt)
+            let pace = self.on_bytes(now, bytes, rtt)?;
+            self.learn(Some(self.beside_handshakes(pace)))
         } else {
             self.on_other_bytes(now, bytes, rtt);
             None
@@ -208,8 +209,17 @@ impl FirstPace {
         pace
     }
 
-    /// `bytes` arrived that answer no request, as those of handshakes do. They tell nothing by themselves, for
-    /// servers compute meanwhile, but share the path with what comes at the same time.
+    /// The path brings handshakes no faster than it may. Where less has come since than they had, answers may have waited for
+    /// requests that left one by one, as those did.
+    fn beside_handshakes(&self, pace: Pace) -> Pace {
+        let came = self.all.map_or(Bytes::ZERO, |all| all.bytes);
+        let tell = !pace.of_servers && self.others.bytes > came;
+        let faster = self.others.rate().filter(|rate| tell && rate.bps() > pace.rate.bps());
+        Pace { rate: faster.unwrap_or(pace.rate), ..pace }
+    }
+
+    /// `bytes` arrived that answer no request, as those of handshakes do. They tell how fast a path
+    /// is at least, as servers compute meanwhile, and share it with what comes at the same time.
     fn on_other_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) {
         self.others.add(now, bytes, rtt, self.all.is_some());
         if let (Some(flight), Some(all)) = (&mut self.flight, &mut self.all)
@@ -242,10 +252,15 @@ impl Others {
         }
     }
 
+    /// Their pace, where there are enough of them.
+    fn rate(&self) -> Option<BitRate> {
+        let tell = self.bytes >= TELLING_FLIGHT && !self.took.is_zero();
+        tell.then(|| self.bytes / self.took)
+    }
+
     /// Whether they tell that the path hardly brings more than `rate`.
     fn came_like(&self, rate: BitRate) -> bool {
-        let tell = self.bytes >= TELLING_FLIGHT && !self.took.is_zero();
-        tell && (self.bytes / self.took).bps() < rate.bps() * FASTER
+        self.rate().is_some_and(|own| own.bps() < rate.bps() * FASTER)
     }
 }
 
@@ -358,6 +373,28 @@ mod tests {
         let seen = told(200_000).unwrap();
         assert!(!seen.of_servers && (seen.rate.mbps() - 20.4).abs() < 0.1, "{seen:?}");
         assert_eq!(told(400_000), None, "their server thinks");
+    }
+
+    #[test]
+    fn answers_that_follow_handshakes_one_by_one_come_no_slower_than_those_did() {
+        // Sixteen handshakes of 3.3 kB over 50 Mbit/s, and answers of so many bytes.
+        let told = |bytes: u64| {
+            let mut pace = FirstPace::default();
+            let rtt = Duration::from_millis(12);
+            let mut told = None;
+            for n in 0..16 {
+                let now = at(24_000 + 530 * n);
+                assert_eq!(pace.on_wire(now, Bytes(3_300), rtt, false), None);
+            }
+            for n in 0..16 {
+                told = pace.on_wire(at(36_000 + 530 * n), Bytes(bytes), rtt, true).or(told);
+            }
+            told.unwrap().rate.mbps()
+        };
+        let short = told(200);
+        assert!((48.0..52.0).contains(&short), "{short}");
+        let long = told(10_000);
+        assert!((140.0..160.0).contains(&long), "{long}");
     }
 
     #[test]
