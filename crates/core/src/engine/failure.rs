@@ -304,7 +304,10 @@ impl Engine {
             self.files_of(origin.0 as usize) > 1
                 || self.delayed.iter().any(|(_, id)| waits_later(id))
         };
+        // What is told of its file is not told of its host, and one of them has to be asked no more at some time.
+        let is_of_host = state.budget.vain_requests() > 0;
         self.config.retry.attempts > 1
+            && is_of_host
             && state.may_have_banned()
             && state.came_at < began
             && (has_given_some() || has_others())

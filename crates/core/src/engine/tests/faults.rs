@@ -338,6 +338,24 @@ fn one_file_that_is_always_turned_away_fails_soon() {
 }
 
 #[test]
+fn many_files_that_are_always_turned_away_fail_after_a_few_attempts_each() {
+    // Once the others are here nobody is answered any more.
+    for bad in [8, 60, 200] {
+        let host = Host::default().files(400, |_| 8_000);
+        let mut world = World::new(Box::new(Hat)).host("one", host);
+        let paths = (0..bad).map(|n| format!("/{}", n * 2));
+        world.host_mut("one").reset.extend(paths);
+        world.get_all();
+        world.run();
+        let failed: Vec<usize> = (0..bad).map(|n| n * 2).collect();
+        assert!(failed.iter().all(|file| world.failure(*file).kind == ErrorKind::Reset));
+        let requests = world.host_mut("one").requests;
+        assert!(requests < (400 + bad * 12) as u64, "{bad}: {requests}");
+        assert!(world.seconds() < 30.0, "{bad}: {}", world.seconds());
+    }
+}
+
+#[test]
 fn one_break_of_many_streams_is_one_failed_attempt() {
     let mut world = World::new(fixed(1, 8)).host("one", one_big_file());
     world.get_all();
