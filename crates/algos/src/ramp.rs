@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn what_comes_together_is_asked_for_at_once() {
         let mut ramp = Ramp::default();
-        (1..=16).for_each(|in_flight| {
-            ramp.on_request(at(0), in_flight, Duration::ZERO, Together::ALONE)
-        });
+        for in_flight in 1..=16 {
+            ramp.on_request(at(0), in_flight, Duration::ZERO, Together::ALONE);
+        }
         let each = Duration::from_micros(500);
         let mut now = at(40_000);
         let together = Together { new: 4, warm: 6 };
