@@ -130,7 +130,7 @@ impl FirstPace {
             self.silent_for += silent_for;
             let ended = std::mem::replace(flight, begun);
             // Where the next flight comes a round trip later, they were all that was asked for.
-            let is_next = silent_for <= rtt + rtt / LATER_OF_RTT;
+            let is_next = silent_for <= rtt.saturating_add(rtt / LATER_OF_RTT);
             let telling = if is_next { LEAST_OF_ANSWERS } else { TELLING_FLIGHT };
             let is_told = ended.counted() >= telling;
             let gives_up = self.silences >= MOST_SILENCES && all.bytes >= LEAST_OF_ANSWERS;
