@@ -34,6 +34,12 @@ impl Facts {
         self.status.is_success()
     }
 
+    /// Whether they name a version, and not only a length.
+    fn name_a_version(&self) -> bool {
+        let [_, tag, date, _] = &self.fields;
+        tag.is_some() || date.is_some()
+    }
+
     /// Whether they tell one file from another at all.
     fn are_telling(&self) -> bool {
         self.fields.iter().any(Option::is_some)
@@ -54,6 +60,8 @@ pub(in crate::connection) struct Order {
     wanted: Cell<u32>,
     is_kept: Cell<Option<bool>>,
     is_being_found_out: Cell<bool>,
+    /// Its answers name versions: files hardly look alike.
+    names_versions: Cell<bool>,
     tries: Cell<u32>,
     unanswered: Cell<u32>,
     /// Those of the first answers, which came one at a time.
@@ -67,6 +75,9 @@ pub(in crate::connection) struct Order {
 /// So many first answers tell whether files can be told from each other.
 const FIRST_ANSWERS: usize = 32;
 
+/// So many tell whether most files look alike.
+const ENOUGH: usize = 8;
+
 /// Where so large a part of them is like another it is not by chance.
 const ALIKE_PART: usize = 4;
 
@@ -79,6 +90,7 @@ impl Default for Order {
             wanted: Cell::new(1),
             is_kept: Cell::default(),
             is_being_found_out: Cell::default(),
+            names_versions: Cell::default(),
             tries: Cell::default(),
             unanswered: Cell::default(),
             first: RefCell::default(),
@@ -93,9 +105,11 @@ impl Order {
         self.wanted.set(pipelined);
     }
 
-    /// Requests that a connection takes at a time.
+    /// Requests that a connection takes at a time. What is asked for together and looks alike is asked for again.
     pub(super) fn pipelined(&self) -> u32 {
-        if self.is_kept.get() == Some(true) { self.wanted.get().max(1) } else { 1 }
+        let are_told_apart = || self.names_versions.get() || self.first.borrow().len() >= ENOUGH;
+        let may_follow = self.is_kept.get() == Some(true) && are_told_apart();
+        if may_follow { self.wanted.get().max(1) } else { 1 }
     }
 
     /// Whether it is to be found out with the next request. If so, say [`found_out`](Self::found_out).
@@ -118,6 +132,7 @@ impl Order {
             return None;
         }
         let is_kept = answers.is_some_and(|(get, head)| get.are_telling() && get == head);
+        self.names_versions.set(answers.is_some_and(|(get, _)| get.name_a_version()));
         if is_kept || self.tries.get() >= MOST_TRIES {
             self.is_kept.set(Some(is_kept));
         }
@@ -211,11 +226,27 @@ mod tests {
         assert!(order.begin_finding_out());
         assert!(!order.begin_finding_out(), "once is enough");
         assert_eq!(order.pipelined(), 1);
-        let same = facts(StatusCode::OK, &[(CONTENT_LENGTH, "5")]);
+        let same = facts(StatusCode::OK, &[(CONTENT_LENGTH, "5"), (ETAG, "\"1\"")]);
         assert_eq!(order.found_out(Some((&same, &same))), Some(true));
         assert_eq!(order.pipelined(), 4);
         order.want(1);
         assert_eq!(order.pipelined(), 1);
+    }
+
+    #[test]
+    fn files_of_which_only_lengths_are_known_are_looked_at_first() {
+        const LENGTHS: [&str; ENOUGH] = ["1", "2", "3", "4", "5", "6", "7", "8"];
+        let order = wanting();
+        order.begin_finding_out();
+        let of = |length| facts(StatusCode::OK, &[(CONTENT_LENGTH, length)]);
+        assert_eq!(order.found_out(Some((&of("9"), &of("9")))), Some(true));
+        let bears = LENGTHS.map(|length| {
+            let before = order.pipelined();
+            assert!(!order.on_first(&of(length)));
+            (before, order.pipelined())
+        });
+        assert_eq!(bears[..ENOUGH - 1], [(1, 1); ENOUGH - 1]);
+        assert_eq!(bears[ENOUGH - 1], (1, 4));
     }
 
     #[test]
