@@ -203,7 +203,7 @@ impl Together {
 }
 
 /// Whether answers of so many `bytes`, those under way included, are more than connections bring with their next flights, of
-/// which so many are `new` and others `warm`, with a [wider window](WARM_FLIGHTS): then nothing is brought sooner by
+/// which so many are `new` and others `warm`, with a window twice as wide: then nothing is brought sooner by
 /// waiting for another one.
 pub fn overfill_flights(bytes: Bytes, new: usize, warm: usize) -> bool {
     let flights = new as u64 + WARM_FLIGHTS * warm as u64;
