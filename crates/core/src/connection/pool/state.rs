@@ -43,8 +43,8 @@ impl State {
     }
 
     /// The connection for the first waiter: one that brings it with what it was asked for in the same moment, or the
-    /// least busy one, and of those the warmest. Requests share a connection only where no further one may be opened,
-    /// and then evenly: those that are still being opened get their part too.
+    /// least busy one, and of those the warmest. Other requests share a connection only where no further one may be
+    /// opened, and then evenly: those that are still being opened get their part too.
     /// Over HTTP/1.1 a connection bears `pipelined`.
     pub(super) fn pick(&mut self, limit: usize, pipelined: u32) -> Option<Rc<Connection>> {
         self.waiters.retain(|waiter| !waiter.turn.is_closed());
