@@ -238,7 +238,7 @@ impl OriginBudget {
         }
         // Where some are refused by chance those that are being served are answer enough.
         let has_answered = self.has_answered || served > 0 && self.refuses_by_chance();
-        let told = self.refusals.on_refusal(in_use, waiting, has_answered);
+        let told = self.refusals.on_refusal(now, in_use, has_answered);
         let is_too_soon = told == Told::Nothing && self.pauses_again(now, refusal);
         if told == Told::Nothing && !is_too_soon && self.refuses_by_chance() {
             return false;
@@ -246,8 +246,7 @@ impl OriginBudget {
         match self.rate.on_refusal(now, began, in_use <= 1 && !may_be_file, asked_for) {
             Verdict::Pace { begins, until } => {
                 if begins {
-                    self.undo_cuts();
-                    self.end_vain();
+                    self.on_pace(waiting);
                 }
                 self.leave_alone(until);
                 return begins;
@@ -269,9 +268,8 @@ impl OriginBudget {
             Told::TooMany => self.pauses.on_overload(),
             Told::Nothing if is_too_soon => {}
             Told::Nothing => return false,
-            Told::Chance => {
-                self.undo_cuts();
-                return false;
+            Told::Chance | Told::ChanceOrPace => {
+                return self.on_no_number(now, waiting, told == Told::ChanceOrPace);
             }
         }
         let before = (self.allowed, self.too_many);
@@ -288,6 +286,26 @@ impl OriginBudget {
             self.refusals.on_vain();
         }
         is_news
+    }
+
+    /// Some are refused, and it is not for their number.
+    fn on_no_number(&mut self, now: Timestamp, waiting: u32, may_be_pace: bool) -> bool {
+        let interval = self.refusals.mean_interval(now).filter(|_| may_be_pace);
+        if let Some(next) = interval.and_then(|interval| self.rate.try_pace(now, interval)) {
+            self.on_pace(waiting);
+            self.leave_alone(next);
+            return true;
+        }
+        self.refusals.on_chance(waiting);
+        self.undo_cuts();
+        false
+    }
+
+    /// Requests have a pace from now on, and none are too many that keep it.
+    fn on_pace(&mut self, waiting: u32) {
+        self.refusals.on_pace(waiting);
+        self.undo_cuts();
+        self.end_vain();
     }
 
     /// Where nearly all others are answered a pause is one of the file, unless it is said to be too soon for any. Returns
@@ -348,7 +366,7 @@ impl OriginBudget {
         if self.overloaded_at.is_some_and(|at| began < at) {
             self.regrowth.on_other();
         }
-        self.rate.on_answer();
+        self.rate.on_answer(began);
         if self.pauses.on_answer(began) {
             self.blocked_until = None;
         }
@@ -439,7 +457,7 @@ impl OriginBudget {
     /// whether it did. What was under way at the last cut says nothing of what is borne since.
     pub fn on_success(&mut self, now: Timestamp, began: Timestamp) -> bool {
         self.breaks.on_answer();
-        self.refusals.on_answer();
+        self.refusals.on_answer(now);
         // Of those that were made together it refuses some: that was not in vain.
         let is_together = self.vain_requests > 0 && began >= self.overloaded_from;
         if is_together || self.overloaded_at.is_none_or(|at| began >= at) {
@@ -676,6 +694,44 @@ mod tests {
             assert!(allowed * 3 <= bears * 4 + 6, "{allowed} of {bears}");
             assert!(allowed * 2 >= bears, "{allowed} of {bears}");
         }
+    }
+
+    /// Makes requests of which three in five are refused, one in eight milliseconds or as soon as it may, until the origin has
+    /// a pace, or none any more, as `until` says. Returns when that was.
+    fn refuse_three_in_five(budget: &mut OriginBudget, mut now: u64, until: bool) -> u64 {
+        for request in 0..1_000 {
+            if budget.has_pace() == until {
+                return now;
+            }
+            let began = now;
+            budget.on_request(at(began));
+            now += 8;
+            if request % 5 < 2 {
+                budget.on_answer(at(began), 1);
+                budget.on_success(at(now), at(began));
+            } else {
+                budget.on_refusal(at(now), refused(at(began), budget.capacity()));
+            }
+            while budget.allowed(at(now)) == 0 {
+                now += 1;
+            }
+        }
+        panic!("{now} ms");
+    }
+
+    #[test]
+    fn what_may_be_a_pace_is_tried() {
+        let mut budget = OriginBudget::new(64);
+        let now = refuse_three_in_five(&mut budget, 0, true);
+        assert!(now < 2_000 && !budget.refuses_by_chance(), "{now}");
+        budget.on_request(at(now));
+        assert!(
+            budget.allowed(at(now + 19)) == 0 && budget.allowed(at(now + 30)) > 32,
+            "one in 20 ms"
+        );
+        // As many are refused however slowly they come.
+        let later = refuse_three_in_five(&mut budget, now, false);
+        assert!(later < now + 2_000 && budget.refuses_by_chance(), "{now} to {later}");
     }
 
     #[test]

@@ -26,6 +26,9 @@ const MORE_THAN_CHANCE: f64 = 2.0;
 /// Who refuses more than this part does not do so by chance.
 const MOST_BY_CHANCE: f64 = 0.75;
 
+/// So many answers tell of a pace.
+const TELLING_ANSWERS: u32 = 4;
+
 /// Some may be refused for other reasons, whatever the main one is.
 const LEAST_PART: f64 = 0.02;
 
@@ -68,6 +71,8 @@ pub(crate) enum Told {
     TooMany,
     /// Some are refused although there are so few requests that none should be: their number is not the reason.
     Chance,
+    /// The same, and so many that it may be their pace.
+    ChanceOrPace,
 }
 
 /// Counts the requests of an origin that are refused, and those that are answered.
@@ -78,6 +83,8 @@ pub(crate) struct Refusals {
     /// Requests since the last cut, or since they began to be counted anew, and before that.
     since: Requests,
     before: Requests,
+    /// When the first of those since then was answered or refused.
+    since_when: Option<Timestamp>,
     /// Those that were under way then.
     older: u32,
     /// The last cut, as long as it is not known whether it helps.
@@ -133,14 +140,14 @@ impl Requests {
 
 impl Refusals {
     /// A request was answered.
-    pub(crate) fn on_answer(&mut self) {
+    pub(crate) fn on_answer(&mut self, now: Timestamp) {
         self.late -= self.late / f64::from(LATE_REQUESTS);
         self.in_a_row = 0;
         self.answered_in_a_row += 1;
         if self.answered_in_a_row >= LATE_REQUESTS {
             self.contradictions = 0;
         }
-        self.count(false);
+        self.count(now, false);
     }
 
     /// So many requests are being served at once.
@@ -150,13 +157,13 @@ impl Refusals {
         }
     }
 
-    /// A request was refused while `in_use` were under way, it included, of which so many others are `waiting` for an
-    /// answer; `has_answered` says whether any was answered since there were fewer.
-    pub(crate) fn on_refusal(&mut self, in_use: u32, waiting: u32, has_answered: bool) -> Told {
+    /// A request was refused while `in_use` were under way, it included; `has_answered` says whether any was answered since
+    /// there were fewer.
+    pub(crate) fn on_refusal(&mut self, now: Timestamp, in_use: u32, has_answered: bool) -> Told {
         self.late += (1.0 - self.late) / f64::from(LATE_REQUESTS);
         self.in_a_row += 1;
         self.answered_in_a_row = 0;
-        self.count(true);
+        self.count(now, true);
         if in_use > 1 && in_use <= self.served {
             self.contradictions += 1;
             self.served = 0;
@@ -168,11 +175,14 @@ impl Refusals {
         }
         let is_chance = self.evidence().is_some_and(|evidence| evidence >= CHANCE)
             || self.contradictions >= CONTRADICTIONS;
-        if is_chance && self.before.and(self.since).part() <= MOST_BY_CHANCE {
-            self.on_chance(waiting);
-            return Told::Chance;
+        let part = self.before.and(self.since).part();
+        if is_chance && part <= MOST_BY_CHANCE {
+            let may_be_pace = part >= HALF;
+            return if may_be_pace { Told::ChanceOrPace } else { Told::Chance };
         }
-        let telling_part = (self.chance + TELLING_PART).max(self.chance * MORE_THAN_CHANCE);
+        let telling_part = (self.chance + TELLING_PART)
+            .max(self.chance * MORE_THAN_CHANCE)
+            .min(1.0 - (1.0 - self.chance) / MORE_THAN_CHANCE);
         let is_telling = self.late >= telling_part
             && (self.cut.is_none() || self.since.all >= LATE_REQUESTS || self.late >= HALF);
         let is_vain = is_long && self.in_a_row > self.longest_by_chance();
@@ -214,18 +224,33 @@ impl Refusals {
         (self.cut, self.contradictions) = (None, 0);
     }
 
-    const fn begin_anew(&mut self, waiting: u32) {
-        (self.before, self.since) = (self.since, Requests { all: 0, refused: 0 });
-        (self.late, self.older) = (0.0, waiting);
+    /// It was the pace, whatever was taken for chance before.
+    pub(crate) const fn on_pace(&mut self, waiting: u32) {
+        self.chance = 0.0;
+        self.begin_anew(waiting);
+        (self.cut, self.contradictions) = (None, 0);
     }
 
-    fn count(&mut self, is_refused: bool) {
+    /// The time from one answer to the next since there are fewer requests.
+    pub(crate) fn mean_interval(&self, now: Timestamp) -> Option<Duration> {
+        let answered = self.since.all - self.since.refused;
+        let time = now.saturating_since(self.since_when?);
+        (answered >= TELLING_ANSWERS).then(|| time / answered)
+    }
+
+    const fn begin_anew(&mut self, waiting: u32) {
+        (self.before, self.since) = (self.since, Requests { all: 0, refused: 0 });
+        (self.late, self.older, self.since_when) = (0.0, waiting, None);
+    }
+
+    fn count(&mut self, now: Timestamp, is_refused: bool) {
         if self.older > 0 {
             self.older -= 1;
             self.before.count(is_refused);
             return;
         }
         self.since.count(is_refused);
+        self.since_when.get_or_insert(now);
         if self.evidence().is_some_and(|evidence| evidence <= -NUMBER) {
             self.cut = None;
         }

@@ -86,11 +86,14 @@ impl RequestRate {
         self.pace.map(|pace| seconds(pace.interval))
     }
 
-    pub(crate) fn on_answer(&mut self) {
+    /// A request that `began` then was answered.
+    pub(crate) fn on_answer(&mut self, began: Timestamp) {
         self.in_a_row += 1;
         self.answered += u32::from(self.since.is_some());
         if let Some(pace) = &mut self.pace {
-            pace.on_answer();
+            if began >= pace.changed {
+                pace.on_answer();
+            }
             if self.in_a_row >= TELLING_OTHERWISE {
                 pace.contradictions = 0;
             }
@@ -145,8 +148,28 @@ impl RequestRate {
         if !is_told || !self.alternates {
             return false;
         }
-        let answered = mean_interval(self.since, now, self.answered);
-        self.pace = Some(Pace {
+        self.pace = Some(Pace::new(now, mean_interval(self.since, now, self.answered)));
+        true
+    }
+
+    /// Neither their number nor anything else explains why requests are refused, of which one was answered in each
+    /// `interval`: this may be for their pace, and what follows tells. Returns when the next one may be made.
+    pub(crate) fn try_pace(&mut self, now: Timestamp, interval: Duration) -> Option<Timestamp> {
+        let mut pace = Pace::new(now, interval.as_secs_f64());
+        // What was answered beside those that were refused is all that the limit lets pass.
+        (pace.cost, pace.bursts) = (Some(pace.interval * SOON), MOST_BURSTS - 1);
+        let next = seconds(pace.interval);
+        (next >= NO_INTERVAL).then(|| {
+            *self = Self { since: Some(now), pace: Some(pace), ..Self::default() };
+            now + next
+        })
+    }
+}
+
+impl Pace {
+    /// One request was answered in each so many seconds.
+    fn new(now: Timestamp, answered: f64) -> Self {
+        Self {
             interval: answered * FIRST_INTERVAL,
             answered,
             cost: None,
@@ -154,12 +177,9 @@ impl RequestRate {
             refused_in_a_row: 0,
             contradictions: 0,
             bursts: 0,
-        });
-        true
+        }
     }
-}
 
-impl Pace {
     fn on_answer(&mut self) {
         self.refused_in_a_row = 0;
         self.interval *= match self.cost {
@@ -245,7 +265,7 @@ mod tests {
             match verdict {
                 Ok(()) => {
                     answered += 1;
-                    rate.on_answer();
+                    rate.on_answer(at(began));
                     now = now.max(next);
                 }
                 Err(asked_for) => {
@@ -339,7 +359,7 @@ mod tests {
             assert_eq!(verdict, Verdict::Unknown);
         }
         for _ in 0..40 {
-            rate.on_answer();
+            rate.on_answer(at(20_000));
         }
         assert_eq!(rate.on_refusal(at(30_000), at(30_000), true, None), Verdict::Unknown);
         assert_eq!(rate.interval(), None);
@@ -350,7 +370,7 @@ mod tests {
         let mut rate = RequestRate::default();
         let at = Timestamp::from_millis;
         for second in 0..20 {
-            rate.on_answer();
+            rate.on_answer(at(second * 1000));
             let verdict = rate.on_refusal(at(second * 1000), at(second * 1000), false, None);
             assert_eq!(verdict, Verdict::Unknown);
         }
