@@ -19,10 +19,6 @@ const WINDOW: f64 = 1.22;
 /// Fewer losses may be chance.
 const TELLING: u32 = 4;
 
-/// Of so many segments one lost means that a path's queue holds less than what connections send first: an answer that lost
-/// its only segment waits for a timeout (RFC 6298).
-const HEAVY: f64 = 1.0 / 8.0;
-
 /// A path that carries so much of what its first answers have told loses what its queue does not hold: that says nothing of
 /// chance.
 const NEARLY_FULL: f64 = 0.4;
@@ -76,18 +72,9 @@ impl Losses {
 
     /// What a connection will have in flight on the average. `None` where too little was lost to tell.
     pub fn window(&self) -> Option<Bytes> {
-        (self.count >= TELLING).then(|| Bytes((SEGMENT * WINDOW / self.part().sqrt()) as u64))
-    }
-
-    /// Losses for each segment that came.
-    fn part(&self) -> f64 {
         let segments = (self.among.as_f64() / SEGMENT).max(1.0);
-        (f64::from(self.count) / segments).min(1.0)
-    }
-
-    /// Whether so much is lost that answers are late for it, and tell nothing of the servers.
-    pub fn are_heavy(&self) -> bool {
-        self.count >= TELLING && self.part() > HEAVY
+        let part = (f64::from(self.count) / segments).min(1.0);
+        (self.count >= TELLING).then(|| Bytes((SEGMENT * WINDOW / part.sqrt()) as u64))
     }
 
     /// Connections of which each has such a window and that fill a path which holds `held` bytes. Zero where nothing
@@ -122,7 +109,6 @@ mod tests {
             losses.on_loss(Bytes(lost * 100 * 1_448), slow, best);
         }
         assert_eq!(losses.window(), Some(Bytes(17_665)));
-        assert!(!losses.are_heavy());
         assert_eq!(losses.connections(Bytes(1_000_000)), 57);
     }
 
@@ -132,9 +118,7 @@ mod tests {
         let best = Some(BitRate::from_mbps(100.0));
         (0..100).for_each(|_| losses.on_loss(Bytes::mib(1), BitRate::from_mbps(50.0), best));
         assert_eq!(losses.window(), None);
-        assert!(!losses.are_heavy());
         (0..4).for_each(|_| losses.on_loss(Bytes::ZERO, BitRate::ZERO, None));
-        assert!(losses.are_heavy());
         assert_eq!(losses.window(), Some(Bytes(1_766)), "nothing but losses");
     }
 }

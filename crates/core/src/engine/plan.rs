@@ -120,12 +120,8 @@ impl Engine {
         self.origins.iter().map(|origin| u64::from(origin.opened)).sum()
     }
 
-    /// Whether servers think about answers. What they say first over many connections may fill a slow path by itself, and what
-    /// is lost comes late.
+    /// Whether servers think about answers. What they say first over many connections may fill a slow path by itself.
     pub(super) fn are_answers_thought_about(&self) -> bool {
-        if self.losses.are_heavy() {
-            return false;
-        }
         let first_words = self.handshakes();
         // Later answers have no handshakes before them.
         let is_first = u64::from(self.answers.count()) <= self.opened();

@@ -219,22 +219,6 @@ fn losses_tell_how_many_connections_fill_a_path() {
 }
 
 #[test]
-fn answers_that_are_late_for_losses_tell_nothing_of_servers() {
-    let (rtt, thinks) = (Duration::from_millis(10), Duration::from_millis(300));
-    let host = Host { rtt, thinks, ..Host::default() };
-    let mut world = World::new(Box::new(Hat)).host("one", host.files(300, |_| 5_000));
-    world.get_all();
-    while world.brought() < 50_000 {
-        world.run_for(Duration::from_millis(1));
-    }
-    assert!(world.engine.are_answers_thought_about());
-    (0..30).for_each(|_| world.send(Event::Loss));
-    assert!(!world.engine.are_answers_thought_about());
-    world.run();
-    world.assert_each_byte_once();
-}
-
-#[test]
 fn who_fills_its_path_has_it_for_itself() {
     let requests = |policy, files, size, window| {
         let host = Host { rtt: Duration::from_millis(50), window, ..Host::default() };
