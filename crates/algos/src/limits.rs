@@ -252,8 +252,7 @@ impl OriginBudget {
                 return begins;
             }
             Verdict::Chance => {
-                self.refusals.on_chance(waiting);
-                self.undo_cuts();
+                self.on_chance(waiting);
                 return false;
             }
             Verdict::Unknown => {}
@@ -268,9 +267,7 @@ impl OriginBudget {
             Told::TooMany => self.pauses.on_overload(),
             Told::Nothing if is_too_soon => {}
             Told::Nothing => return false,
-            Told::Chance | Told::ChanceOrPace => {
-                return self.on_no_number(now, waiting, told == Told::ChanceOrPace);
-            }
+            Told::Chance => return self.try_pace(now, waiting),
         }
         let before = (self.allowed, self.too_many);
         let at_once = in_use + self.refusals.in_a_row() - 1;
@@ -288,17 +285,19 @@ impl OriginBudget {
         is_news
     }
 
-    /// Some are refused, and it is not for their number.
-    fn on_no_number(&mut self, now: Timestamp, waiting: u32, may_be_pace: bool) -> bool {
-        let interval = self.refusals.mean_interval(now).filter(|_| may_be_pace);
-        if let Some(next) = interval.and_then(|interval| self.rate.try_pace(now, interval)) {
-            self.on_pace(waiting);
-            self.leave_alone(next);
-            return true;
+    /// Some are refused, and it is not for their number: where it may be for their pace, what follows tells. Returns whether
+    /// it may.
+    fn try_pace(&mut self, now: Timestamp, waiting: u32) -> bool {
+        let interval = self.refusals.possible_interval(now);
+        let next = interval.and_then(|interval| self.rate.try_pace(now, interval));
+        match next {
+            Some(next) => {
+                self.on_pace(waiting);
+                self.leave_alone(next);
+            }
+            None => self.on_chance(waiting),
         }
-        self.refusals.on_chance(waiting);
-        self.undo_cuts();
-        false
+        next.is_some()
     }
 
     /// Requests have a pace from now on, and none are too many that keep it.
@@ -306,6 +305,11 @@ impl OriginBudget {
         self.refusals.on_pace(waiting);
         self.undo_cuts();
         self.end_vain();
+    }
+
+    fn on_chance(&mut self, waiting: u32) {
+        self.refusals.on_chance(waiting);
+        self.undo_cuts();
     }
 
     /// Where nearly all others are answered a pause is one of the file, unless it is said to be too soon for any. Returns

@@ -20,7 +20,8 @@ const IN_VAIN: u32 = 2;
 /// What is as unlikely as this does not happen by chance.
 const NEVER: f64 = 0.001;
 
-/// What is refused whatever is done has to become so many times as much before it tells anything again.
+/// What is refused whatever is done has to become so many times as much before it tells anything again, or what is answered
+/// has to become so many times less.
 const MORE_THAN_CHANCE: f64 = 2.0;
 
 /// Who refuses more than this part does not do so by chance.
@@ -71,8 +72,6 @@ pub(crate) enum Told {
     TooMany,
     /// Some are refused although there are so few requests that none should be: their number is not the reason.
     Chance,
-    /// The same, and so many that it may be their pace.
-    ChanceOrPace,
 }
 
 /// Counts the requests of an origin that are refused, and those that are answered.
@@ -175,10 +174,8 @@ impl Refusals {
         }
         let is_chance = self.evidence().is_some_and(|evidence| evidence >= CHANCE)
             || self.contradictions >= CONTRADICTIONS;
-        let part = self.before.and(self.since).part();
-        if is_chance && part <= MOST_BY_CHANCE {
-            let may_be_pace = part >= HALF;
-            return if may_be_pace { Told::ChanceOrPace } else { Told::Chance };
+        if is_chance && self.part() <= MOST_BY_CHANCE {
+            return Told::Chance;
         }
         let telling_part = (self.chance + TELLING_PART)
             .max(self.chance * MORE_THAN_CHANCE)
@@ -217,25 +214,33 @@ impl Refusals {
         self.late = 0.0;
     }
 
-    /// Neither fewer requests nor a slower pace helped.
-    pub(crate) fn on_chance(&mut self, waiting: u32) {
-        self.chance = self.before.and(self.since).part().max(LEAST_PART);
-        self.begin_anew(waiting);
-        (self.cut, self.contradictions) = (None, 0);
+    /// The time from one answer to the next since there are fewer requests, where so many are refused that it may be for
+    /// their pace.
+    pub(crate) fn possible_interval(&self, now: Timestamp) -> Option<Duration> {
+        let answered = self.since.all - self.since.refused;
+        let time = now.saturating_since(self.since_when?);
+        (self.part() >= HALF && answered >= TELLING_ANSWERS).then(|| time / answered)
     }
 
     /// It was the pace, whatever was taken for chance before.
     pub(crate) const fn on_pace(&mut self, waiting: u32) {
-        self.chance = 0.0;
+        self.on_reason(waiting, 0.0);
+    }
+
+    /// Neither fewer requests nor a slower pace helped.
+    pub(crate) fn on_chance(&mut self, waiting: u32) {
+        self.on_reason(waiting, self.part().max(LEAST_PART));
+    }
+
+    /// Whatever the last cut was to tell is known: such a part is refused by chance.
+    const fn on_reason(&mut self, waiting: u32, chance: f64) {
+        self.chance = chance;
         self.begin_anew(waiting);
         (self.cut, self.contradictions) = (None, 0);
     }
 
-    /// The time from one answer to the next since there are fewer requests.
-    pub(crate) fn mean_interval(&self, now: Timestamp) -> Option<Duration> {
-        let answered = self.since.all - self.since.refused;
-        let time = now.saturating_since(self.since_when?);
-        (answered >= TELLING_ANSWERS).then(|| time / answered)
+    fn part(&self) -> f64 {
+        self.before.and(self.since).part()
     }
 
     const fn begin_anew(&mut self, waiting: u32) {

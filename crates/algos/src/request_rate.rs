@@ -91,9 +91,7 @@ impl RequestRate {
         self.in_a_row += 1;
         self.answered += u32::from(self.since.is_some());
         if let Some(pace) = &mut self.pace {
-            if began >= pace.changed {
-                pace.on_answer();
-            }
+            pace.on_answer(began);
             if self.in_a_row >= TELLING_OTHERWISE {
                 pace.contradictions = 0;
             }
@@ -156,8 +154,9 @@ impl RequestRate {
     /// `interval`: this may be for their pace, and what follows tells. Returns when the next one may be made.
     pub(crate) fn try_pace(&mut self, now: Timestamp, interval: Duration) -> Option<Timestamp> {
         let mut pace = Pace::new(now, interval.as_secs_f64());
-        // What was answered beside those that were refused is all that the limit lets pass.
-        (pace.cost, pace.bursts) = (Some(pace.interval * SOON), MOST_BURSTS - 1);
+        // What was answered beside those that were refused is all that a limit lets pass: nothing quicker is searched for,
+        // and there was a burst before.
+        (pace.cost, pace.bursts) = (Some(pace.interval * SOON), 1);
         let next = seconds(pace.interval);
         (next >= NO_INTERVAL).then(|| {
             *self = Self { since: Some(now), pace: Some(pace), ..Self::default() };
@@ -180,8 +179,11 @@ impl Pace {
         }
     }
 
-    fn on_answer(&mut self) {
+    fn on_answer(&mut self, began: Timestamp) {
         self.refused_in_a_row = 0;
+        if began < self.changed {
+            return;
+        }
         self.interval *= match self.cost {
             None => SEARCH,
             // What costs long pauses is tried rarely.
