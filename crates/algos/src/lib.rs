@@ -32,6 +32,7 @@
 //! | [`credit`] | how far ahead a server may send over HTTP/2 |
 
 mod absence;
+mod allowance;
 pub mod answers;
 mod breaks;
 pub mod cluster;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::absence::{Absence, Back};
+use crate::allowance::{Allowance, Bounds};
 use crate::breaks::{Breaks, Tells};
 use crate::pauses::{Pause, Pauses};
 pub use crate::refusals::Refusal;
@@ -15,11 +16,7 @@ use crate::time::Timestamp;
 /// number that was too many, and beyond that hardly ever.
 #[derive(Debug, Clone)]
 pub struct OriginBudget {
-    ceiling: u32,
-    allowed: u32,
-    /// So many were too many once.
-    too_many: Option<u32>,
-    changed: Timestamp,
+    allowance: Allowance,
     /// When overload was seen last, and whether there was an answer since.
     overloaded_at: Option<Timestamp>,
     /// When the request was made that told of it.
@@ -31,11 +28,11 @@ pub struct OriginBudget {
     refusals: Refusals,
     rate: RequestRate,
     pauses: Pauses,
-    /// What was allowed before the first cut for refusals, and was too many.
-    before_refusals: Option<(u32, Option<u32>)>,
+    /// The bounds before the first cut for refusals.
+    before_refusals: Option<Bounds>,
     /// The same before a cut for a crowd, and before the first one for connections that broke.
-    before_crowd: Option<(u32, Option<u32>)>,
-    before_breaks: Option<(u32, Option<u32>)>,
+    before_crowd: Option<Bounds>,
+    before_breaks: Option<Bounds>,
     vain_requests: u32,
     vain_since: Option<Timestamp>,
     blocked_until: Option<Timestamp>,
@@ -50,12 +47,8 @@ const SAME_EVENT: Duration = Duration::from_secs(1);
 impl OriginBudget {
     /// A budget of `ceiling` connections that has seen no overload.
     pub fn new(ceiling: u32) -> Self {
-        let ceiling = ceiling.max(1);
         Self {
-            ceiling,
-            allowed: ceiling,
-            too_many: None,
-            changed: Timestamp::START,
+            allowance: Allowance::new(ceiling),
             overloaded_at: None,
             overloaded_from: Timestamp::START,
             unserved_beyond: None,
@@ -79,7 +72,7 @@ impl OriginBudget {
     /// as after a cut, which it may have forgotten by now.
     #[must_use]
     pub fn starting_with(mut self, borne: u32) -> Self {
-        self.allowed = borne.clamp(1, self.ceiling);
+        self.allowance.start_with(borne);
         self
     }
 
@@ -90,14 +83,12 @@ impl OriginBudget {
 
     /// How many connections it bears, where that is known to be less than the ceiling.
     pub fn borne(&self) -> Option<u32> {
-        (self.allowed < self.ceiling).then_some(self.allowed)
+        self.allowance.is_cut().then_some(self.allowance.allowed())
     }
 
     /// Another ceiling from the user.
     pub fn set_ceiling(&mut self, ceiling: u32) {
-        let never_cut = self.too_many.is_none() && self.allowed == self.ceiling;
-        self.ceiling = ceiling.max(1);
-        self.allowed = if never_cut { self.ceiling } else { self.allowed.min(self.ceiling) };
+        self.allowance.set_ceiling(ceiling);
     }
 
     /// The origin refused, or timed out, a request that `began` then, while `in_use` connections were in
@@ -135,12 +126,9 @@ impl OriginBudget {
         // What was refused alone, or beside few, was not one too many, nor is one where none is answered.
         let is_serving = std::mem::take(&mut self.has_answered) || served > 0;
         let is_away = served > 0 && self.absence.is_away();
-        let tells_number = is_serving && in_use > 1 && self.allowed > 1 && !is_away;
+        let tells_number = is_serving && in_use > 1 && self.capacity() > 1 && !is_away;
         if tells_number {
-            let before = self.allowed.min(in_use);
-            self.too_many = Some(before.max(2));
-            self.allowed = (before / 2).max(served).clamp(1, before);
-            self.changed = now;
+            self.allowance.halve(now, in_use, served);
             self.before_crowd = None;
         } else {
             self.vain_requests += 1;
@@ -163,8 +151,8 @@ impl OriginBudget {
     /// `fewer` connections have brought more than those that are in use. Returns whether the budget
     /// was cut.
     pub fn on_crowd(&mut self, now: Timestamp, fewer: u32) -> bool {
-        let before = (self.allowed, self.too_many);
-        let is_cut = self.cut_to(now, fewer);
+        let before = self.allowance.bounds();
+        let is_cut = self.allowance.cut_to(now, fewer);
         if is_cut {
             self.before_crowd.get_or_insert(before);
         }
@@ -173,19 +161,7 @@ impl OriginBudget {
 
     /// What was cut for a crowd is given back: it was the path that had changed. Returns whether anything was.
     pub fn on_no_crowd(&mut self) -> bool {
-        let before = self.before_crowd.take();
-        self.restore(before)
-    }
-
-    fn cut_to(&mut self, now: Timestamp, fewer: u32) -> bool {
-        let fewer = fewer.max(1);
-        if fewer >= self.allowed {
-            return false;
-        }
-        self.too_many = Some(fewer + 1);
-        self.allowed = fewer;
-        self.changed = now;
-        true
+        self.allowance.restore(self.before_crowd.take())
     }
 
     /// A connection was reset, while `in_use` were in use, it included. That may be anything on the way, and
@@ -194,32 +170,22 @@ impl OriginBudget {
     /// undone, and there are no more.
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
         self.regrowth.on_loss();
-        match self.breaks.on_break(in_use, began >= self.changed) {
+        match self.breaks.on_break(in_use, self.allowance.is_of_now(began)) {
             Tells::Nothing => return false,
             Tells::OfFewToo => {
-                let before = self.before_breaks.take();
-                self.restore(before);
+                self.allowance.restore(self.before_breaks.take());
                 return false;
             }
             Tells::TooMany => {}
         }
-        let before = (self.allowed, self.too_many);
+        let before = self.allowance.bounds();
         let is_news = self.on_overload(now, began, in_use, None);
-        self.too_many = before.1;
-        if self.allowed < before.0 {
+        self.allowance.set_too_many(before.too_many);
+        if self.capacity() < before.allowed {
             self.before_breaks.get_or_insert(before);
             self.breaks.on_cut();
         }
         is_news
-    }
-
-    /// What was allowed before a cut, and was too many, is so again.
-    fn restore(&mut self, before: Option<(u32, Option<u32>)>) -> bool {
-        if let Some((allowed, too_many)) = before {
-            self.allowed = self.allowed.max(allowed).min(self.ceiling);
-            self.too_many = too_many;
-        }
-        before.is_some()
     }
 
     /// The origin refused a request. One of many now and then is no overload: as [`on_overload`](Self::on_overload)
@@ -230,7 +196,7 @@ impl OriginBudget {
     pub fn on_refusal(&mut self, now: Timestamp, refusal: Refusal) -> bool {
         let Refusal { began, in_use, served, asked_for, is_closed, may_be_file, .. } = refusal;
         let waiting = in_use.saturating_sub(served + 1);
-        self.absence.on_refusal(in_use, began >= self.changed);
+        self.absence.on_refusal(in_use, self.allowance.is_of_now(began));
         if is_closed {
             self.regrowth.on_closed(served);
         } else {
@@ -269,14 +235,14 @@ impl OriginBudget {
             Told::Nothing => return false,
             Told::Chance => return self.try_pace(now, waiting),
         }
-        let before = (self.allowed, self.too_many);
+        let before = self.allowance.bounds();
         let at_once = in_use + self.refusals.in_a_row() - 1;
         let is_news = self.cut_for_overload(now, began, at_once, served, asked_for);
         if may_be_path {
-            self.too_many = before.1;
+            self.allowance.set_too_many(before.too_many);
         }
-        if self.allowed < before.0 {
-            let cut = Cut { from: before.0.min(at_once), to: self.allowed };
+        if self.capacity() < before.allowed {
+            let cut = Cut { from: before.allowed.min(at_once), to: self.capacity() };
             self.refusals.on_cut(waiting, cut);
             self.before_refusals.get_or_insert(before);
         } else if is_news {
@@ -336,8 +302,7 @@ impl OriginBudget {
     }
 
     fn undo_cuts(&mut self) {
-        let before = self.before_refusals.take();
-        self.restore(before);
+        self.allowance.restore(self.before_refusals.take());
     }
 
     /// It could not be reached, while `in_use` connections were, that one included.
@@ -355,16 +320,14 @@ impl OriginBudget {
     /// So many connections are being served: no fewer are allowed, be it that they waited for their answers at the last cut.
     /// Returns whether that is news.
     pub fn on_borne(&mut self, connections: u32) -> bool {
-        let borne = connections.min(self.ceiling);
-        let is_news = borne > self.allowed;
-        self.allowed = self.allowed.max(borne);
-        is_news
+        self.allowance.allow(connections)
     }
 
     /// A request that `began` then was answered, whatever becomes of its body; it is one of so many that are being
     /// `served`.
     pub fn on_answer(&mut self, began: Timestamp, served: u32) {
-        if began >= self.changed && self.too_many.is_none_or(|too_many| served >= too_many) {
+        let too_many = self.allowance.bounds().too_many;
+        if self.allowance.is_of_now(began) && too_many.is_none_or(|too_many| served >= too_many) {
             self.regrowth.on_more();
         }
         if self.overloaded_at.is_some_and(|at| began < at) {
@@ -385,7 +348,7 @@ impl OriginBudget {
 
     /// What was refused tells nothing of the origin: all that was cut is given back, and nothing is waited for.
     pub fn forgive(&mut self) {
-        (self.allowed, self.too_many) = (self.ceiling, None);
+        self.allowance.forgive();
         (self.before_refusals, self.before_crowd, self.before_breaks) = (None, None, None);
         self.end_vain();
         self.blocked_until = None;
@@ -415,14 +378,16 @@ impl OriginBudget {
         if self.refuses_by_chance() {
             return false;
         }
-        let is_cut = self.cut_to(now, served);
+        let is_cut = self.allowance.cut_to(now, served);
         if is_cut {
             self.regrowth.on_closed(under_way);
             self.before_crowd = None;
             self.overloaded_at = Some(now);
             let before = self.unserved_beyond.replace(served);
             let is_known = has_answered && before.is_some_and(|before| served <= before);
-            self.too_many = self.too_many.filter(|_| is_known);
+            if !is_known {
+                self.allowance.set_too_many(None);
+            }
         }
         is_cut
     }
@@ -437,7 +402,7 @@ impl OriginBudget {
     pub fn allowed(&self, now: Timestamp) -> u32 {
         match self.blocked_until {
             Some(until) if now < until => 0,
-            _ => self.allowed.checked_shr(self.vain_requests).unwrap_or(0).max(1),
+            _ => self.capacity().checked_shr(self.vain_requests).unwrap_or(0).max(1),
         }
     }
 
@@ -446,7 +411,7 @@ impl OriginBudget {
     pub fn allowed_beside(&self, now: Timestamp, served: u32) -> u32 {
         let allowed = self.allowed(now);
         if allowed > 0 && self.vain_requests > 0 && self.absence.is_away() {
-            allowed.max(self.allowed.min(served.saturating_add(1)))
+            allowed.max(self.capacity().min(served.saturating_add(1)))
         } else {
             allowed
         }
@@ -454,7 +419,7 @@ impl OriginBudget {
 
     /// The budget without regard to a server's request to wait: what plans are made with.
     pub const fn capacity(&self) -> u32 {
-        self.allowed
+        self.allowance.allowed()
     }
 
     /// A request that `began` then was answered without complaint. As [`on_served`](Self::on_served), and returns
@@ -476,30 +441,18 @@ impl OriginBudget {
     fn on_back(&mut self, now: Timestamp, back: Back) -> bool {
         let is_news = self.on_borne(back.borne);
         if back.is_unknown {
-            self.too_many = None;
+            self.allowance.set_too_many(None);
             self.regrowth.on_unknown();
         }
         if is_news {
-            self.too_many = self.too_many.filter(|too_many| *too_many > self.allowed);
-            self.changed = now;
+            self.allowance.on_more(now);
         }
         is_news
     }
 
     /// What it serves goes on. Grows a cut budget when it is time, and returns whether it did.
     pub fn on_served(&mut self, now: Timestamp) -> bool {
-        let is_risk = self.too_many.is_some_and(|too_many| self.allowed + 1 >= too_many);
-        let (interval, more) = self.regrowth.next(self.allowed, is_risk);
-        let grows = self.allowed < self.ceiling && now.saturating_since(self.changed) >= interval;
-        if grows {
-            self.allowed = self.allowed.saturating_add(more).min(self.ceiling);
-            self.changed = now;
-            self.regrowth.on_growth();
-            if is_risk {
-                self.too_many = Some(self.allowed + 1);
-            }
-        }
-        grows
+        self.allowance.grow(now, &mut self.regrowth)
     }
 
     /// When [`allowed`](Self::allowed) rises from zero again.
@@ -582,13 +535,17 @@ mod tests {
     fn what_was_too_many_is_not_tried_again_soon() {
         let mut budget = OriginBudget::new(64);
         budget.on_overload(at(0), at(0), 12, None);
-        assert_eq!((budget.capacity(), budget.too_many), (6, Some(12)));
+        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (6, Some(12)));
         for second in 1..60 {
             budget.on_success(at(second * 1000), at(second * 1000));
         }
         assert_eq!(budget.capacity(), 11, "one less than what was too many");
         budget.on_success(at(110_000), at(110_000));
-        assert_eq!((budget.capacity(), budget.too_many), (12, Some(13)), "a minute later");
+        assert_eq!(
+            (budget.capacity(), budget.allowance.bounds().too_many),
+            (12, Some(13)),
+            "a minute later"
+        );
     }
 
     #[test]
@@ -599,7 +556,7 @@ mod tests {
         assert!(!budget.on_success(at(3000), at(3000)) && budget.capacity() == 4);
         assert!(budget.on_success(at(60_000), at(60_000)) && budget.capacity() == 5);
         assert!(budget.on_no_crowd() && !budget.on_no_crowd());
-        assert_eq!((budget.capacity(), budget.too_many), (64, None));
+        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (64, None));
         assert!(
             budget.on_crowd(at(70_000), 16) && budget.on_overload(at(71_000), at(70_500), 16, None)
         );
@@ -617,7 +574,7 @@ mod tests {
         let together: Vec<u32> =
             (1..=16).rev().filter(|in_use| budget.on_break(at(90_000), at(0), *in_use)).collect();
         assert_eq!(together, [8], "nine of sixteen, and once");
-        assert_eq!((budget.capacity(), budget.too_many), (4, None));
+        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (4, None));
         assert!(budget.on_success(at(92_000), at(92_000)), "soon there may be more");
     }
 
@@ -654,7 +611,7 @@ mod tests {
             .filter(|in_use| budget.on_refusal(at(90_000), refused(at(0), *in_use)))
             .collect();
         assert_eq!(together, [13], "a quarter, and once");
-        assert_eq!((budget.capacity(), budget.too_many), (8, Some(16)));
+        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (8, Some(16)));
         let mut alone = OriginBudget::new(16);
         assert_eq!(
             [0; 3].map(|now| alone.on_refusal(at(now), refused(at(now), 1))),
@@ -796,17 +753,21 @@ mod tests {
         let mut budget = OriginBudget::new(64);
         assert!(budget.on_unserved(at(1000), 3, 0, true));
         assert!(!budget.on_overload(at(1100), at(900), 13, None), "what has waited beside them");
-        assert_eq!((budget.capacity(), budget.too_many), (3, None), "once may be chance");
+        assert_eq!(
+            (budget.capacity(), budget.allowance.bounds().too_many),
+            (3, None),
+            "once may be chance"
+        );
         assert!(!budget.on_unserved(at(1200), 3, 0, true));
         assert!(budget.on_success(at(3100), at(3000)), "one more is tried");
         assert!(budget.on_unserved(at(3200), 3, 0, true));
-        assert_eq!((budget.capacity(), budget.too_many), (3, Some(4)));
+        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (3, Some(4)));
         assert!(budget.on_overload(at(3300), at(3250), 3, None), "now it serves fewer");
         assert_eq!(budget.capacity(), 1);
 
         let mut budget = OriginBudget::new(64);
         assert!(budget.on_unserved(at(1000), 3, 0, false));
-        assert_eq!((budget.capacity(), budget.too_many), (3, None));
+        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (3, None));
     }
 
     #[test]
@@ -818,7 +779,7 @@ mod tests {
         assert_eq!(budget.capacity(), 3, "they had waited for their answers");
         budget.on_borne(1);
         assert!(!budget.on_served(at(1900)));
-        budget.too_many = None;
+        budget.allowance.set_too_many(None);
         assert!(budget.on_served(at(2000)));
         assert_eq!(budget.capacity(), 4);
         budget.on_borne(100);
