@@ -233,7 +233,7 @@ impl OriginBudget {
             Told::TooMany => self.pauses.on_overload(),
             Told::Nothing if is_too_soon => {}
             Told::Nothing => return false,
-            Told::Chance => return self.try_pace(now, waiting),
+            Told::Chance => return self.try_pace(now, waiting, asked_for),
         }
         let before = self.allowance.bounds();
         let at_once = in_use + self.refusals.in_a_row() - 1;
@@ -251,10 +251,10 @@ impl OriginBudget {
         is_news
     }
 
-    /// Some are refused, and it is not for their number: where it may be for their pace, what follows tells. Returns whether
-    /// it may.
-    fn try_pace(&mut self, now: Timestamp, waiting: u32) -> bool {
-        let interval = self.refusals.possible_interval(now);
+    /// Some are refused, and it is not for their number: where it may be for their pace, what follows tells, unless each
+    /// refusal would cost the pause that was `asked_for`. Returns whether it may.
+    fn try_pace(&mut self, now: Timestamp, waiting: u32, asked_for: Option<Duration>) -> bool {
+        let interval = self.refusals.possible_interval(now).filter(|_| asked_for.is_none());
         let next = interval.and_then(|interval| self.rate.try_pace(now, interval));
         match next {
             Some(next) => {
@@ -693,6 +693,19 @@ mod tests {
         // As many are refused however slowly they come.
         let later = refuse_three_in_five(&mut budget, now, false);
         assert!(later < now + 2_000 && budget.refuses_by_chance(), "{now} to {later}");
+    }
+
+    #[test]
+    fn no_pace_is_tried_where_a_refusal_costs_a_pause() {
+        let mut budget = OriginBudget::new(64);
+        for request in 0..20 {
+            budget.on_success(at(request * 20), at(request * 20));
+            budget.refusals.on_refusal(at(request * 20), 8, true);
+        }
+        let mut other = budget.clone();
+        assert!(!budget.try_pace(at(400), 0, Some(Duration::from_secs(1))) && !budget.has_pace());
+        assert!(budget.refuses_by_chance());
+        assert!(other.try_pace(at(400), 0, None) && other.has_pace());
     }
 
     #[test]
