@@ -1,4 +1,4 @@
-//! How many connections an origin may have: what cuts take, what is given back, and growth.
+//! How much an origin may be asked for at once: what cuts take, what is given back, and growth.
 
 use crate::regrowth::Regrowth;
 use crate::time::Timestamp;
@@ -10,7 +10,90 @@ pub(crate) struct Bounds {
     pub(crate) too_many: Option<u32>,
 }
 
-/// The bounds of an origin, at least one and at most the ceiling, and when they were changed.
+/// The bounds of connections, and of requests that share them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before {
+    pub(crate) connections: Bounds,
+    sharing: Bounds,
+}
+
+/// How many connections an origin may have, and how many requests at once over those that they share (HTTP/2): any number
+/// until some are refused for that.
+#[derive(Debug, Clone)]
+pub(crate) struct Allowances {
+    pub(crate) connections: Allowance,
+    sharing: Allowance,
+    /// Whether requests share connections.
+    pub(crate) are_shared: bool,
+}
+
+impl Allowances {
+    pub(crate) fn new(ceiling: u32) -> Self {
+        let (connections, sharing) = (Allowance::new(ceiling), Allowance::new(u32::MAX));
+        Self { connections, sharing, are_shared: false }
+    }
+
+    /// What a refused request tells of, or one whose connection `is_closed` instead of an answer.
+    pub(crate) const fn told_of(&mut self, is_closed: bool) -> &mut Allowance {
+        if self.are_shared && !is_closed { &mut self.sharing } else { &mut self.connections }
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.connections() < self.connections.ceiling
+    }
+
+    /// Connections of which each has a request.
+    pub(crate) fn connections(&self) -> u32 {
+        self.connections.allowed().min(self.sharing.allowed())
+    }
+
+    /// Requests over connections that bear so many `each`.
+    pub(crate) fn requests_over(&self, each: u32) -> u32 {
+        self.connections.allowed().saturating_mul(each).min(self.sharing.allowed())
+    }
+
+    pub(crate) const fn bounds(&self) -> Before {
+        Before { connections: self.connections.bounds, sharing: self.sharing.bounds }
+    }
+
+    /// The bounds are again what they were before a cut, if there was one.
+    pub(crate) fn restore(&mut self, before: Option<Before>) {
+        self.connections.restore(before.map(|before| before.connections));
+        self.sharing.restore(before.map(|before| before.sharing));
+    }
+
+    /// So many at once are borne, whatever was cut. Returns whether that is news.
+    pub(crate) fn allow(&mut self, at_once: u32) -> bool {
+        let more_connections = self.connections.allow(at_once);
+        self.sharing.allow(at_once) || more_connections
+    }
+
+    /// More are borne than before, since `now`.
+    pub(crate) fn on_more(&mut self, now: Timestamp) {
+        self.connections.on_more(now);
+        self.sharing.on_more(now);
+    }
+
+    /// What was too many is not known.
+    pub(crate) const fn forget_too_many(&mut self) {
+        self.connections.set_too_many(None);
+        self.sharing.set_too_many(None);
+    }
+
+    /// Nothing is known of either.
+    pub(crate) const fn forgive(&mut self) {
+        self.connections.forgive();
+        self.sharing.forgive();
+    }
+
+    /// As [`Allowance::grow`].
+    pub(crate) fn grow(&mut self, now: Timestamp, regrowth: &mut Regrowth) -> bool {
+        let more_connections = self.connections.grow(now, regrowth);
+        self.sharing.grow(now, regrowth) || more_connections
+    }
+}
+
+/// The bounds of one of these, at least one and at most the ceiling, and when they were changed.
 #[derive(Debug, Clone)]
 pub(crate) struct Allowance {
     ceiling: u32,
@@ -103,12 +186,12 @@ impl Allowance {
     }
 
     /// Nothing is known of it.
-    pub(crate) const fn forgive(&mut self) {
+    const fn forgive(&mut self) {
         self.bounds = Bounds { allowed: self.ceiling, too_many: None };
     }
 
     /// What is served goes on. Allows more when it is time, and returns whether it did.
-    pub(crate) fn grow(&mut self, now: Timestamp, regrowth: &mut Regrowth) -> bool {
+    fn grow(&mut self, now: Timestamp, regrowth: &mut Regrowth) -> bool {
         let Bounds { allowed, too_many } = self.bounds;
         let is_risk = too_many.is_some_and(|too_many| allowed + 1 >= too_many);
         let (interval, more) = regrowth.next(allowed, is_risk);

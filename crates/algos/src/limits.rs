@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::absence::{Absence, Back};
-use crate::allowance::{Allowance, Bounds};
+use crate::allowance::{Allowances, Before, Bounds};
 use crate::breaks::{Breaks, Tells};
 use crate::pauses::{Pause, Pauses};
 pub use crate::refusals::Refusal;
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 /// number that was too many, and beyond that hardly ever.
 #[derive(Debug, Clone)]
 pub struct OriginBudget {
-    allowance: Allowance,
+    allowances: Allowances,
     /// When overload was seen last, and whether there was an answer since.
     overloaded_at: Option<Timestamp>,
     /// When the request was made that told of it.
@@ -29,8 +29,8 @@ pub struct OriginBudget {
     rate: RequestRate,
     pauses: Pauses,
     /// The bounds before the first cut for refusals.
-    before_refusals: Option<Bounds>,
-    /// The same before a cut for a crowd, and before the first one for connections that broke.
+    before_refusals: Option<Before>,
+    /// The same of connections before a cut for a crowd, and before the first one for connections that broke.
     before_crowd: Option<Bounds>,
     before_breaks: Option<Bounds>,
     vain_requests: u32,
@@ -48,7 +48,7 @@ impl OriginBudget {
     /// A budget of `ceiling` connections that has seen no overload.
     pub fn new(ceiling: u32) -> Self {
         Self {
-            allowance: Allowance::new(ceiling),
+            allowances: Allowances::new(ceiling),
             overloaded_at: None,
             overloaded_from: Timestamp::START,
             unserved_beyond: None,
@@ -72,7 +72,7 @@ impl OriginBudget {
     /// as after a cut, which it may have forgotten by now.
     #[must_use]
     pub fn starting_with(mut self, borne: u32) -> Self {
-        self.allowance.start_with(borne);
+        self.allowances.connections.start_with(borne);
         self
     }
 
@@ -83,12 +83,12 @@ impl OriginBudget {
 
     /// How many connections it bears, where that is known to be less than the ceiling.
     pub fn borne(&self) -> Option<u32> {
-        self.allowance.is_cut().then_some(self.allowance.allowed())
+        self.allowances.is_cut().then_some(self.capacity())
     }
 
     /// Another ceiling from the user.
     pub fn set_ceiling(&mut self, ceiling: u32) {
-        self.allowance.set_ceiling(ceiling);
+        self.allowances.connections.set_ceiling(ceiling);
     }
 
     /// The origin refused, or timed out, a request that `began` then, while `in_use` connections were in
@@ -101,19 +101,27 @@ impl OriginBudget {
         in_use: u32,
         retry_after: Option<Duration>,
     ) -> bool {
-        self.cut_for_overload(now, began, in_use, 0, retry_after)
+        // That is told of connections.
+        let is_closed = true;
+        let (served, asked_for) = (0, retry_after);
+        self.cut_for_overload(
+            now,
+            Refusal {
+                began,
+                in_use,
+                served,
+                asked_for,
+                is_closed,
+                is_of_rate: false,
+                may_be_file: false,
+            },
+        )
     }
 
-    /// As many as are being `served` are allowed from then on.
-    fn cut_for_overload(
-        &mut self,
-        now: Timestamp,
-        began: Timestamp,
-        in_use: u32,
-        served: u32,
-        retry_after: Option<Duration>,
-    ) -> bool {
-        if let Some(pause) = retry_after {
+    /// As many as are being served are allowed from then on.
+    fn cut_for_overload(&mut self, now: Timestamp, refusal: Refusal) -> bool {
+        let Refusal { began, in_use, served, asked_for, is_closed, .. } = refusal;
+        if let Some(pause) = asked_for {
             self.leave_alone(now + pause);
         }
         let is_known = self
@@ -126,9 +134,9 @@ impl OriginBudget {
         // What was refused alone, or beside few, was not one too many, nor is one where none is answered.
         let is_serving = std::mem::take(&mut self.has_answered) || served > 0;
         let is_away = served > 0 && self.absence.is_away();
-        let tells_number = is_serving && in_use > 1 && self.capacity() > 1 && !is_away;
-        if tells_number {
-            self.allowance.halve(now, in_use, served);
+        let allowance = self.allowances.told_of(is_closed);
+        if is_serving && in_use > 1 && allowance.allowed() > 1 && !is_away {
+            allowance.halve(now, in_use, served);
             self.before_crowd = None;
         } else {
             self.vain_requests += 1;
@@ -151,8 +159,8 @@ impl OriginBudget {
     /// `fewer` connections have brought more than those that are in use. Returns whether the budget
     /// was cut.
     pub fn on_crowd(&mut self, now: Timestamp, fewer: u32) -> bool {
-        let before = self.allowance.bounds();
-        let is_cut = self.allowance.cut_to(now, fewer);
+        let before = self.allowances.connections.bounds();
+        let is_cut = self.allowances.connections.cut_to(now, fewer);
         if is_cut {
             self.before_crowd.get_or_insert(before);
         }
@@ -161,7 +169,7 @@ impl OriginBudget {
 
     /// What was cut for a crowd is given back: it was the path that had changed. Returns whether anything was.
     pub fn on_no_crowd(&mut self) -> bool {
-        self.allowance.restore(self.before_crowd.take())
+        self.allowances.connections.restore(self.before_crowd.take())
     }
 
     /// A connection was reset, while `in_use` were in use, it included. That may be anything on the way, and
@@ -170,17 +178,17 @@ impl OriginBudget {
     /// undone, and there are no more.
     pub fn on_break(&mut self, now: Timestamp, began: Timestamp, in_use: u32) -> bool {
         self.regrowth.on_loss();
-        match self.breaks.on_break(in_use, self.allowance.is_of_now(began)) {
+        match self.breaks.on_break(in_use, self.allowances.connections.is_of_now(began)) {
             Tells::Nothing => return false,
             Tells::OfFewToo => {
-                self.allowance.restore(self.before_breaks.take());
+                self.allowances.connections.restore(self.before_breaks.take());
                 return false;
             }
             Tells::TooMany => {}
         }
-        let before = self.allowance.bounds();
+        let before = self.allowances.connections.bounds();
         let is_news = self.on_overload(now, began, in_use, None);
-        self.allowance.set_too_many(before.too_many);
+        self.allowances.connections.set_too_many(before.too_many);
         if self.capacity() < before.allowed {
             self.before_breaks.get_or_insert(before);
             self.breaks.on_cut();
@@ -196,7 +204,7 @@ impl OriginBudget {
     pub fn on_refusal(&mut self, now: Timestamp, refusal: Refusal) -> bool {
         let Refusal { began, in_use, served, asked_for, is_closed, may_be_file, .. } = refusal;
         let waiting = in_use.saturating_sub(served + 1);
-        self.absence.on_refusal(in_use, self.allowance.is_of_now(began));
+        self.absence.on_refusal(in_use, self.allowances.told_of(false).is_of_now(began));
         if is_closed {
             self.regrowth.on_closed(served);
         } else {
@@ -235,15 +243,16 @@ impl OriginBudget {
             Told::Nothing => return false,
             Told::Chance => return self.try_pace(now, waiting, asked_for),
         }
-        let before = self.allowance.bounds();
+        let before = self.allowances.bounds();
         let at_once = in_use + self.refusals.in_a_row() - 1;
-        let is_news = self.cut_for_overload(now, began, at_once, served, asked_for);
+        let allowed = self.allowances.told_of(is_closed).allowed();
+        let is_news = self.cut_for_overload(now, Refusal { in_use: at_once, ..refusal });
         if may_be_path {
-            self.allowance.set_too_many(before.too_many);
+            self.allowances.connections.set_too_many(before.connections.too_many);
         }
-        if self.capacity() < before.allowed {
-            let cut = Cut { from: before.allowed.min(at_once), to: self.capacity() };
-            self.refusals.on_cut(waiting, cut);
+        let left = self.allowances.told_of(is_closed).allowed();
+        if left < allowed {
+            self.refusals.on_cut(waiting, Cut { from: allowed.min(at_once), to: left });
             self.before_refusals.get_or_insert(before);
         } else if is_news {
             self.refusals.on_vain();
@@ -302,7 +311,7 @@ impl OriginBudget {
     }
 
     fn undo_cuts(&mut self) {
-        self.allowance.restore(self.before_refusals.take());
+        self.allowances.restore(self.before_refusals.take());
     }
 
     /// It could not be reached, while `in_use` connections were, that one included.
@@ -320,14 +329,15 @@ impl OriginBudget {
     /// So many connections are being served: no fewer are allowed, be it that they waited for their answers at the last cut.
     /// Returns whether that is news.
     pub fn on_borne(&mut self, connections: u32) -> bool {
-        self.allowance.allow(connections)
+        self.allowances.allow(connections)
     }
 
     /// A request that `began` then was answered, whatever becomes of its body; it is one of so many that are being
     /// `served`.
     pub fn on_answer(&mut self, began: Timestamp, served: u32) {
-        let too_many = self.allowance.bounds().too_many;
-        if self.allowance.is_of_now(began) && too_many.is_none_or(|too_many| served >= too_many) {
+        let allowance = self.allowances.told_of(false);
+        let too_many = allowance.bounds().too_many;
+        if allowance.is_of_now(began) && too_many.is_none_or(|too_many| served >= too_many) {
             self.regrowth.on_more();
         }
         if self.overloaded_at.is_some_and(|at| began < at) {
@@ -348,7 +358,7 @@ impl OriginBudget {
 
     /// What was refused tells nothing of the origin: all that was cut is given back, and nothing is waited for.
     pub fn forgive(&mut self) {
-        self.allowance.forgive();
+        self.allowances.forgive();
         (self.before_refusals, self.before_crowd, self.before_breaks) = (None, None, None);
         self.end_vain();
         self.blocked_until = None;
@@ -378,7 +388,7 @@ impl OriginBudget {
         if self.refuses_by_chance() {
             return false;
         }
-        let is_cut = self.allowance.cut_to(now, served);
+        let is_cut = self.allowances.connections.cut_to(now, served);
         if is_cut {
             self.regrowth.on_closed(under_way);
             self.before_crowd = None;
@@ -386,7 +396,7 @@ impl OriginBudget {
             let before = self.unserved_beyond.replace(served);
             let is_known = has_answered && before.is_some_and(|before| served <= before);
             if !is_known {
-                self.allowance.set_too_many(None);
+                self.allowances.connections.set_too_many(None);
             }
         }
         is_cut
@@ -400,26 +410,51 @@ impl OriginBudget {
     /// Connections that may be in use at `now`: none while the server asked to wait, and half as many
     /// after each vain request, until it answers again.
     pub fn allowed(&self, now: Timestamp) -> u32 {
+        self.allowed_of(now, self.capacity())
+    }
+
+    fn allowed_of(&self, now: Timestamp, capacity: u32) -> u32 {
         match self.blocked_until {
             Some(until) if now < until => 0,
-            _ => self.capacity().checked_shr(self.vain_requests).unwrap_or(0).max(1),
+            _ => capacity.checked_shr(self.vain_requests).unwrap_or(0).max(1),
         }
     }
 
     /// As [`allowed`](Self::allowed) beside so many that are being `served`: those go on while an origin refuses all
     /// others, and one more shows whether it is back.
     pub fn allowed_beside(&self, now: Timestamp, served: u32) -> u32 {
-        let allowed = self.allowed(now);
+        self.allowed_of_beside(now, self.capacity(), served)
+    }
+
+    /// Requests that may be under way at `now` beside so many that are being `served`, over connections that bear up to `each`
+    /// of them, and at `most` so many.
+    pub fn requests_beside(&self, now: Timestamp, served: u32, each: u32, most: u32) -> u32 {
+        let capacity = self.allowances.requests_over(each).min(most);
+        self.allowed_of_beside(now, capacity, served)
+    }
+
+    fn allowed_of_beside(&self, now: Timestamp, capacity: u32, served: u32) -> u32 {
+        let allowed = self.allowed_of(now, capacity);
         if allowed > 0 && self.vain_requests > 0 && self.absence.is_away() {
-            allowed.max(self.capacity().min(served.saturating_add(1)))
+            allowed.max(capacity.min(served.saturating_add(1)))
         } else {
             allowed
         }
     }
 
+    /// Whether requests share connections (HTTP/2), as far as is known.
+    pub const fn shares_connections(&self) -> bool {
+        self.allowances.are_shared
+    }
+
+    /// Requests share connections from now on, or do not.
+    pub const fn share_connections(&mut self, are_shared: bool) {
+        self.allowances.are_shared = are_shared;
+    }
+
     /// The budget without regard to a server's request to wait: what plans are made with.
-    pub const fn capacity(&self) -> u32 {
-        self.allowance.allowed()
+    pub fn capacity(&self) -> u32 {
+        self.allowances.connections()
     }
 
     /// A request that `began` then was answered without complaint. As [`on_served`](Self::on_served), and returns
@@ -441,18 +476,18 @@ impl OriginBudget {
     fn on_back(&mut self, now: Timestamp, back: Back) -> bool {
         let is_news = self.on_borne(back.borne);
         if back.is_unknown {
-            self.allowance.set_too_many(None);
+            self.allowances.forget_too_many();
             self.regrowth.on_unknown();
         }
         if is_news {
-            self.allowance.on_more(now);
+            self.allowances.on_more(now);
         }
         is_news
     }
 
     /// What it serves goes on. Grows a cut budget when it is time, and returns whether it did.
     pub fn on_served(&mut self, now: Timestamp) -> bool {
-        self.allowance.grow(now, &mut self.regrowth)
+        self.allowances.grow(now, &mut self.regrowth)
     }
 
     /// When [`allowed`](Self::allowed) rises from zero again.
@@ -535,14 +570,14 @@ mod tests {
     fn what_was_too_many_is_not_tried_again_soon() {
         let mut budget = OriginBudget::new(64);
         budget.on_overload(at(0), at(0), 12, None);
-        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (6, Some(12)));
+        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (6, Some(12)));
         for second in 1..60 {
             budget.on_success(at(second * 1000), at(second * 1000));
         }
         assert_eq!(budget.capacity(), 11, "one less than what was too many");
         budget.on_success(at(110_000), at(110_000));
         assert_eq!(
-            (budget.capacity(), budget.allowance.bounds().too_many),
+            (budget.capacity(), budget.allowances.connections.bounds().too_many),
             (12, Some(13)),
             "a minute later"
         );
@@ -556,7 +591,7 @@ mod tests {
         assert!(!budget.on_success(at(3000), at(3000)) && budget.capacity() == 4);
         assert!(budget.on_success(at(60_000), at(60_000)) && budget.capacity() == 5);
         assert!(budget.on_no_crowd() && !budget.on_no_crowd());
-        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (64, None));
+        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (64, None));
         assert!(
             budget.on_crowd(at(70_000), 16) && budget.on_overload(at(71_000), at(70_500), 16, None)
         );
@@ -574,7 +609,7 @@ mod tests {
         let together: Vec<u32> =
             (1..=16).rev().filter(|in_use| budget.on_break(at(90_000), at(0), *in_use)).collect();
         assert_eq!(together, [8], "nine of sixteen, and once");
-        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (4, None));
+        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (4, None));
         assert!(budget.on_success(at(92_000), at(92_000)), "soon there may be more");
     }
 
@@ -611,7 +646,7 @@ mod tests {
             .filter(|in_use| budget.on_refusal(at(90_000), refused(at(0), *in_use)))
             .collect();
         assert_eq!(together, [13], "a quarter, and once");
-        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (8, Some(16)));
+        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (8, Some(16)));
         let mut alone = OriginBudget::new(16);
         assert_eq!(
             [0; 3].map(|now| alone.on_refusal(at(now), refused(at(now), 1))),
@@ -767,20 +802,20 @@ mod tests {
         assert!(budget.on_unserved(at(1000), 3, 0, true));
         assert!(!budget.on_overload(at(1100), at(900), 13, None), "what has waited beside them");
         assert_eq!(
-            (budget.capacity(), budget.allowance.bounds().too_many),
+            (budget.capacity(), budget.allowances.connections.bounds().too_many),
             (3, None),
             "once may be chance"
         );
         assert!(!budget.on_unserved(at(1200), 3, 0, true));
         assert!(budget.on_success(at(3100), at(3000)), "one more is tried");
         assert!(budget.on_unserved(at(3200), 3, 0, true));
-        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (3, Some(4)));
+        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (3, Some(4)));
         assert!(budget.on_overload(at(3300), at(3250), 3, None), "now it serves fewer");
         assert_eq!(budget.capacity(), 1);
 
         let mut budget = OriginBudget::new(64);
         assert!(budget.on_unserved(at(1000), 3, 0, false));
-        assert_eq!((budget.capacity(), budget.allowance.bounds().too_many), (3, None));
+        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (3, None));
     }
 
     #[test]
@@ -792,7 +827,7 @@ mod tests {
         assert_eq!(budget.capacity(), 3, "they had waited for their answers");
         budget.on_borne(1);
         assert!(!budget.on_served(at(1900)));
-        budget.allowance.set_too_many(None);
+        budget.allowances.connections.set_too_many(None);
         assert!(budget.on_served(at(2000)));
         assert_eq!(budget.capacity(), 4);
         budget.on_borne(100);

@@ -61,7 +61,7 @@ impl OriginState {
     /// One stream more. Where none share a connection each has one, as far as there may be more.
     pub(super) fn add_stream(&mut self) {
         self.streams += 1;
-        if !self.multiplexes {
+        if !self.multiplexes() {
             let most = self.told.map_or(u32::MAX, |(limit, ..)| limit);
             self.opened = self.opened.max(self.streams.min(most));
             // Where too many were closed for those that have requests, others have been opened.
@@ -112,8 +112,8 @@ impl Engine {
         let id = self.origin_id(origin);
         let state = self.origin(id);
         let multiplexes = protocol == Protocol::Http2;
-        if !state.has_answered() && state.multiplexes != multiplexes {
-            state.multiplexes = multiplexes;
+        if !state.has_answered() && state.multiplexes() != multiplexes {
+            state.budget.share_connections(multiplexes);
             self.redecide = true;
             let of_it = self.streams.values_mut().filter(|it| it.origin == id && !it.has_head);
             of_it.for_each(|stream| stream.in_parts &= !multiplexes);
@@ -156,7 +156,7 @@ impl Engine {
     /// Connections that larger files share and use at present: as long as a path seems to hold more than it does, it is
     /// given more of them, and who takes them away then takes windows that fill it.
     fn few_in_use(&self) -> u32 {
-        let shares = self.origins.iter().filter(|origin| origin.multiplexes);
+        let shares = self.origins.iter().filter(|origin| origin.multiplexes());
         let streams: u32 = shares.map(|origin| origin.streams).sum();
         self.room.few.min(streams / self.spread.times())
     }
@@ -340,7 +340,7 @@ impl Engine {
 
     /// Requests that each connection to an origin bears where it is not shared over HTTP/2.
     pub(super) fn pipelined(&self, state: &OriginState) -> u32 {
-        if state.multiplexes || state.pipelines != Some(true) {
+        if state.multiplexes() || state.pipelines != Some(true) {
             return 1;
         }
         let connections = state.budget.capacity().min(self.config.limits.max_connections);
@@ -359,10 +359,10 @@ impl Engine {
         let probing = u32::from(self.spread.probes());
         let may_double = self.origins.iter().any(|origin| {
             let most = origin.budget.capacity().min(total);
-            let room = if origin.multiplexes { self.room.shared } else { self.room.separate };
+            let room = if origin.multiplexes() { self.room.shared } else { self.room.separate };
             // Who has fewer requests than connections needs none more.
             let may_probe = if are_short {
-                !origin.multiplexes && origin.opened < most
+                !origin.multiplexes() && origin.opened < most
             } else {
                 origin.streams + probing >= room
             };
@@ -385,7 +385,7 @@ impl Engine {
         if self.spread.has_queued() {
             return 0;
         }
-        let shares = self.origins.iter().filter(|origin| origin.multiplexes);
+        let shares = self.origins.iter().filter(|origin| origin.multiplexes());
         connections::kept(shares.map(|origin| origin.opened_early).max().unwrap_or(0))
     }
 
@@ -430,7 +430,7 @@ impl Engine {
             let state = &mut self.origins[index];
             // Streams that share connections are not counted one by one: each of the others needs one.
             let others = in_use - u32::from(files > 0);
-            let room = if state.multiplexes {
+            let room = if state.multiplexes() {
                 total.saturating_sub(others).max(1).min(self.room.shared)
             } else {
                 total
@@ -446,7 +446,7 @@ impl Engine {
             let streams = sure.max(ahead);
             let streams = match self.spread.probes() {
                 // One more than there are, however they came to be.
-                true if !state.multiplexes => state.opened.max(state.streams).saturating_add(1),
+                true if !state.multiplexes() => state.opened.max(state.streams).saturating_add(1),
                 true if state.streams + 1 >= limit || proves => limit,
                 _ => streams,
             };
@@ -458,7 +458,7 @@ impl Engine {
             };
             left -= open;
             let may_pipeline =
-                grows && !state.multiplexes && state.pipelines != Some(false) && files > limit;
+                grows && !state.multiplexes() && state.pipelines != Some(false) && files > limit;
             let pipelined = match self.room.pipelined {
                 _ if !may_pipeline => 1,
                 // That it can be done is found out before it is known whether it is of use.

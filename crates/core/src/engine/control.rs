@@ -32,7 +32,7 @@ impl Engine {
             let origin = &self.origins[origin.0 as usize];
             let of_file = limits.max_streams_per_file.unwrap_or(u32::MAX);
             let beyond = entry.ranges.streams() as u32 > of_file
-                || !origin.multiplexes
+                || !origin.multiplexes()
                     && (origin.streams > origin.budget.capacity()
                         || self.connections_in_use() > limits.max_connections);
             if beyond && entry.takes_ranges {
@@ -51,7 +51,7 @@ impl Engine {
         }
         state.opened = state.opened.min(served);
         self.redecide = true;
-        if self.origins[id.0 as usize].multiplexes {
+        if self.origins[id.0 as usize].multiplexes() {
             return;
         }
         let excess = self.origins[id.0 as usize].streams.saturating_sub(served);

@@ -68,12 +68,12 @@ impl Engine {
         }
         // Files in transfer without a stream will have one in a moment.
         let about_to_be = |o: &OriginState| (o.streams + o.idle).div_ceil(self.pipelined(o));
-        let separate = self.origins.iter().filter(|o| !o.multiplexes);
+        let separate = self.origins.iter().filter(|o| !o.multiplexes());
         let in_use: u32 = separate.map(about_to_be).sum();
         let total = self.config.limits.max_connections;
         let has_connection = |state: &OriginState| {
             in_use < total
-                || !state.multiplexes
+                || !state.multiplexes()
                     && !(state.streams + state.idle).is_multiple_of(self.pipelined(state))
         };
         let next =
@@ -225,7 +225,7 @@ impl Engine {
         let excess = self.streams.len().saturating_sub(most as usize);
         let mut newest: Vec<StreamId> = self.streams.keys().rev().copied().collect();
         let may_end =
-            |stream: &Stream| !stream.whole && !self.origins[stream.origin.0 as usize].multiplexes;
+            |stream: &Stream| !stream.whole && !self.origins[stream.origin.0 as usize].multiplexes();
         newest.retain(|id| self.streams.get(id).is_some_and(may_end));
         for stream in newest.into_iter().take(excess) {
             let Some(file) = self.file_of(stream) else { continue };
@@ -337,7 +337,7 @@ impl Engine {
         let rate = || self.splits().of_each();
         let is_long = || parts::suit(expected, rate(), self.answers.mean());
         let begins = || may_begin && may_be_split && state.may_give_parts() && is_long();
-        let bears_parts = !state.multiplexes && !state.has_had_enough && !self.shows_order(entry);
+        let bears_parts = !state.multiplexes() && !state.has_had_enough && !self.shows_order(entry);
         let in_parts = bears_parts && (!whole || begins());
         let (path, answer) = (self.link.estimate(), self.answers.mean());
         // All that are under way ask for their next parts, too.

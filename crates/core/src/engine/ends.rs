@@ -34,7 +34,7 @@ impl Engine {
 
     /// Those of all origins whose requests have one each.
     pub(super) fn idle_connections(&self) -> u32 {
-        let separate = self.origins.iter().filter(|origin| !origin.multiplexes);
+        let separate = self.origins.iter().filter(|origin| !origin.multiplexes());
         separate.map(OriginState::idle_connections).sum()
     }
 
@@ -141,7 +141,7 @@ impl Engine {
         let host_silent = now.saturating_since(origin.came_at);
         let has_stopped = patience.has_stopped(silent_for, host_silent, self.asked_anew);
         let may_share = silent_for >= patience.sharing;
-        let is_shared = origin.multiplexes && origin.opened > 1;
+        let is_shared = origin.multiplexes() && origin.opened > 1;
         let has_other = origin.idle_connections() > 0 || may_share && is_shared;
         let is_last = self.is_drained && has_other;
         // Without ranges all of it comes again.
@@ -172,7 +172,7 @@ impl Engine {
         self.asked_anew.on_asked(stream.stands_in.is_some());
         let origin = self.origin(stream.origin);
         // Its own connection is closed.
-        origin.hastened += u32::from(!origin.multiplexes);
+        origin.hastened += u32::from(!origin.multiplexes());
         self.abort_crawling(id);
         self.refill = true;
     }

@@ -143,7 +143,7 @@ impl Engine {
             _ => limits.max_connections.saturating_mul(pipelined).min(self.room.pipelined),
         };
         // Further ones that share as many connections bring no window: each only waits for others, if not for its server.
-        let share = !self.origins.is_empty() && self.origins.iter().all(|it| it.multiplexes);
+        let share = !self.origins.is_empty() && self.origins.iter().all(|it| it.multiplexes());
         let are_long = self.room.requests == u32::MAX;
         let wait_for_windows = share && are_long && !self.are_answers_thought_about();
         let windows = if wait_for_windows { self.room.shared } else { u32::MAX };
@@ -153,7 +153,7 @@ impl Engine {
     /// Range streams that growth may reach: those that share connections would wait for each other.
     pub(super) fn most_streams(&self) -> u32 {
         let of_origin = |origin: &OriginState| {
-            let room = if origin.multiplexes { self.room.shared } else { u32::MAX };
+            let room = if origin.multiplexes() { self.room.shared } else { u32::MAX };
             origin.budget.capacity().min(room)
         };
         let streams = self.origins.iter().map(of_origin).fold(0, u32::saturating_add);

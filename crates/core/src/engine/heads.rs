@@ -138,7 +138,7 @@ impl Engine {
         let ranges = &mut self.files[file.index()].ranges;
         let is_plain = |id: &StreamId| {
             self.streams.get(id).is_some_and(|stream| {
-                let multiplexes = self.origins[stream.origin.0 as usize].multiplexes;
+                let multiplexes = self.origins[stream.origin.0 as usize].multiplexes();
                 stream.is_plain() && !multiplexes
             })
         };
@@ -213,8 +213,8 @@ impl Engine {
         let multiplexes = protocol == Protocol::Http2;
         let pipelined = self.pipelined(&self.origins[origin.0 as usize]);
         let state = self.origin(origin);
-        let news = !state.has_answered() || state.multiplexes != multiplexes;
-        state.multiplexes = multiplexes;
+        let news = !state.has_answered() || state.multiplexes() != multiplexes;
+        state.budget.share_connections(multiplexes);
         state.answered += 1;
         state.answered_from = state.answered_from.max(asked.began);
         state.has_faults_for_good = false;

@@ -98,7 +98,7 @@ impl Engine {
         let here = budget.saturating_sub(state.streams);
         let here = here.min(self.room_for_descriptors(now));
         let total = self.config.limits.max_connections;
-        if state.multiplexes {
+        if state.multiplexes() {
             let others = self.origins.iter().filter(|other| other.streams > 0).count() as u32;
             // One connection at least, which bears them all.
             return if state.streams > 0 || others < total { here } else { 0 };
@@ -114,7 +114,7 @@ impl Engine {
     /// small files are under way, every second one.
     pub(super) fn room_to_split(&self, now: Timestamp, origin: OriginId) -> bool {
         let state = &self.origins[origin.0 as usize];
-        let room = if state.multiplexes { self.room.shared } else { u32::MAX };
+        let room = if state.multiplexes() { self.room.shared } else { u32::MAX };
         let connections = state.budget.allowed_beside(now, state.served).min(room);
         let files = state.files_in_transfer().saturating_sub(state.idle);
         let further = state.streams.saturating_sub(files);
@@ -141,7 +141,7 @@ impl Engine {
 
     /// Streams that have a connection of their own.
     pub(super) fn connections_in_use(&self) -> u32 {
-        let separate = self.origins.iter().filter(|o| !o.multiplexes);
+        let separate = self.origins.iter().filter(|o| !o.multiplexes());
         separate.map(|o| o.streams.div_ceil(self.pipelined(o))).sum()
     }
 }
@@ -150,12 +150,10 @@ impl OriginState {
     /// Streams that may be in flight at `now`: `sharing` where they share connections, and where they do
     /// not `pipelined` over each.
     fn stream_budget(&self, now: Timestamp, sharing: u32, pipelined: u32) -> u32 {
-        let connections = self.budget.allowed_beside(now, self.served);
-        if self.multiplexes {
-            connections.saturating_mul(STREAMS_PER_CONNECTION).min(sharing)
-        } else {
-            connections.saturating_mul(pipelined)
+        if self.multiplexes() {
+            return self.budget.requests_beside(now, self.served, STREAMS_PER_CONNECTION, sharing);
         }
+        self.budget.allowed_beside(now, self.served).saturating_mul(pipelined)
     }
 
     /// Files in transfer.

@@ -42,8 +42,6 @@ pub(super) struct OriginState {
     pub(super) files: [u32; 3],
     /// Those of them that have no stream.
     pub(super) idle: u32,
-    /// Answers over HTTP/2: many requests share a connection.
-    pub(super) multiplexes: bool,
     /// Answers requests in their order over HTTP/1.1, as far as known. Who has refused one is asked for
     /// one at a time.
     pub(super) pipelines: Option<bool>,
@@ -114,7 +112,6 @@ impl OriginState {
             came: 0,
             files: [0; 3],
             idle: 0,
-            multiplexes: false,
             pipelines: None,
             gives_ranges: true,
             refused_parts: 0,
@@ -171,6 +168,11 @@ impl OriginState {
     pub(super) fn has_begun(&self) -> bool {
         let first = self.streams.min(self.opened);
         self.reached >= first - first / REACHED_LATE
+    }
+
+    /// Whether it answers over HTTP/2: many requests share a connection.
+    pub(super) const fn multiplexes(&self) -> bool {
+        self.budget.shares_connections()
     }
 
     /// For how long it could not be reached, or has answered nothing that it was asked for.

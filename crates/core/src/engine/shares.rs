@@ -82,13 +82,13 @@ impl Engine {
     fn lanes_of(&self, origin: OriginId, classes: Classes) -> f64 {
         let state = &self.origins[origin.0 as usize];
         let classes = SizeClass::ALL.into_iter().filter(|class| classes.contains(*class));
-        if !state.multiplexes && self.passed_over.is_empty() {
+        if !state.multiplexes() && self.passed_over.is_empty() {
             return f64::from(classes.map(|class| state.files[class as usize]).sum::<u32>());
         }
         let of_class = |class: SizeClass| {
             let files = state.files[class as usize];
             let files = f64::from(files.saturating_sub(self.passed_over(origin, class)));
-            if state.multiplexes { files / f64::from(self.files_of_lane(class)) } else { files }
+            if state.multiplexes() { files / f64::from(self.files_of_lane(class)) } else { files }
         };
         classes.map(of_class).sum()
     }
@@ -124,7 +124,7 @@ impl Engine {
             return;
         };
         let thinks = |state: &OriginState| {
-            let is_asked = state.multiplexes && state.streams > 0;
+            let is_asked = state.multiplexes() && state.streams > 0;
             is_asked && now.saturating_since(state.sign_at) >= rtt * FIRST_ROUND_TRIPS
         };
         if self.growth.factor() == 1 && self.origins.iter().any(thinks) {

@@ -148,7 +148,7 @@ impl Engine {
 
     /// Whether requests share connections.
     pub(super) fn shares_connections(&self) -> bool {
-        self.origins.iter().any(|origin| origin.multiplexes)
+        self.origins.iter().any(|origin| origin.multiplexes())
     }
 
     /// Whether the path carries far less than it was seen to, and no rate grows.
@@ -189,7 +189,7 @@ impl Engine {
         let floor = splits.of_gap().0;
         let is_alone = splits.alone.is_some();
         let entry = &mut self.files[file.index()];
-        let multiplexes = self.origins[entry.origin.0 as usize].multiplexes;
+        let multiplexes = self.origins[entry.origin.0 as usize].multiplexes();
         let (known, ranges) = (&self.streams, &mut entry.ranges);
         let gain = |of: Candidate| {
             let stream = known.get(&of.stream)?;

@@ -285,7 +285,7 @@ impl Engine {
         let before = self.waited_before(stream).min(limit / 2);
         let limit = limit.saturating_sub(before);
         let state = &self.origins[stream.origin.0 as usize];
-        let shares = state.multiplexes || state.pipelines == Some(true);
+        let shares = state.multiplexes() || state.pipelines == Some(true);
         let others_came = if shares { state.came_at } else { quiet_since };
         (others_came.max(quiet_since) + limit).min(quiet_since + limit * LONGEST_TURN)
     }
