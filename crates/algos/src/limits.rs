@@ -570,7 +570,10 @@ mod tests {
     fn what_was_too_many_is_not_tried_again_soon() {
         let mut budget = OriginBudget::new(64);
         budget.on_overload(at(0), at(0), 12, None);
-        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (6, Some(12)));
+        assert_eq!(
+            (budget.capacity(), budget.allowances.connections.bounds().too_many),
+            (6, Some(12))
+        );
         for second in 1..60 {
             budget.on_success(at(second * 1000), at(second * 1000));
         }
@@ -591,7 +594,10 @@ mod tests {
         assert!(!budget.on_success(at(3000), at(3000)) && budget.capacity() == 4);
         assert!(budget.on_success(at(60_000), at(60_000)) && budget.capacity() == 5);
         assert!(budget.on_no_crowd() && !budget.on_no_crowd());
-        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (64, None));
+        assert_eq!(
+            (budget.capacity(), budget.allowances.connections.bounds().too_many),
+            (64, None)
+        );
         assert!(
             budget.on_crowd(at(70_000), 16) && budget.on_overload(at(71_000), at(70_500), 16, None)
         );
@@ -646,7 +652,10 @@ mod tests {
             .filter(|in_use| budget.on_refusal(at(90_000), refused(at(0), *in_use)))
             .collect();
         assert_eq!(together, [13], "a quarter, and once");
-        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (8, Some(16)));
+        assert_eq!(
+            (budget.capacity(), budget.allowances.connections.bounds().too_many),
+            (8, Some(16))
+        );
         let mut alone = OriginBudget::new(16);
         assert_eq!(
             [0; 3].map(|now| alone.on_refusal(at(now), refused(at(now), 1))),
@@ -766,6 +775,30 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_share_connections_are_cut_for_refusals_and_connections_for_closed_ones() {
+        let mut budget = OriginBudget::new(8);
+        budget.share_connections(true);
+        let requests = |budget: &OriginBudget, now| budget.requests_beside(at(now), 0, 100, 90);
+        assert_eq!((budget.capacity(), requests(&budget, 0)), (8, 90));
+        let refuse = |budget: &mut OriginBudget, millis, is_closed| {
+            let refusal = Refusal { is_closed, served: 2, ..refused(at(millis - 50), 80) };
+            (0..16).for_each(|_| {
+                budget.on_refusal(at(millis), refusal);
+            });
+        };
+        refuse(&mut budget, 100, false);
+        assert_eq!((budget.capacity(), requests(&budget, 100)), (8, 42));
+        for millis in [2_000, 4_000, 6_000, 8_000, 10_000] {
+            budget.on_success(at(millis), at(millis));
+            refuse(&mut budget, millis, false);
+        }
+        assert_eq!((budget.capacity(), requests(&budget, 10_000)), (2, 2), "as are served");
+        budget.forgive();
+        refuse(&mut budget, 12_000, true);
+        assert_eq!((budget.capacity(), requests(&budget, 12_000)), (4, 90));
+    }
+
+    #[test]
     fn who_was_away_from_the_start_is_soon_asked_for_more() {
         let mut budget = OriginBudget::new(16);
         budget.on_overload(at(0), at(0), 2, None);
@@ -809,7 +842,10 @@ mod tests {
         assert!(!budget.on_unserved(at(1200), 3, 0, true));
         assert!(budget.on_success(at(3100), at(3000)), "one more is tried");
         assert!(budget.on_unserved(at(3200), 3, 0, true));
-        assert_eq!((budget.capacity(), budget.allowances.connections.bounds().too_many), (3, Some(4)));
+        assert_eq!(
+            (budget.capacity(), budget.allowances.connections.bounds().too_many),
+            (3, Some(4))
+        );
         assert!(budget.on_overload(at(3300), at(3250), 3, None), "now it serves fewer");
         assert_eq!(budget.capacity(), 1);
 

@@ -224,8 +224,9 @@ impl Engine {
     fn end_streams_beyond(&mut self, most: u32) {
         let excess = self.streams.len().saturating_sub(most as usize);
         let mut newest: Vec<StreamId> = self.streams.keys().rev().copied().collect();
-        let may_end =
-            |stream: &Stream| !stream.whole && !self.origins[stream.origin.0 as usize].multiplexes();
+        let may_end = |stream: &Stream| {
+            !stream.whole && !self.origins[stream.origin.0 as usize].multiplexes()
+        };
         newest.retain(|id| self.streams.get(id).is_some_and(may_end));
         for stream in newest.into_iter().take(excess) {
             let Some(file) = self.file_of(stream) else { continue };

@@ -10,6 +10,7 @@ use super::complete::{adaptive, fixed, policies};
 use super::host::{Ending, Host, Remote};
 use super::world::World;
 use crate::ErrorKind;
+use crate::connection::Protocol;
 
 /// How long all files of `host` take.
 fn seconds_for_all(policy: Box<dyn Policy>, host: Host) -> f64 {
@@ -18,6 +19,12 @@ fn seconds_for_all(policy: Box<dyn Policy>, host: Host) -> f64 {
     world.run();
     world.assert_each_byte_once();
     world.seconds()
+}
+
+const PROTOCOLS: [Protocol; 2] = [Protocol::Http11, Protocol::Http2];
+
+fn policies_and_protocols() -> impl Iterator<Item = (Box<dyn Policy>, Protocol)> {
+    PROTOCOLS.into_iter().flat_map(|protocol| policies().into_iter().map(move |it| (it, protocol)))
 }
 
 fn refusing() -> World {
@@ -54,14 +61,16 @@ fn a_host_that_refuses_for_good_fails_as_a_whole() {
 
 #[test]
 fn a_host_that_bears_few_gets_few_at_once() {
-    let host = Host { bears: 4, ..Host::default().files(400, |_| 300_000) };
-    let mut world = World::new(fixed(32, 1)).host("one", host);
-    world.get_all();
-    world.run();
-    world.assert_each_byte_once();
-    assert!(world.told["one"] <= 8, "{:?}", world.told);
-    let refused = world.fetches.len() - 400;
-    assert!(refused < 60, "{refused} requests for nothing");
+    for protocol in PROTOCOLS {
+        let host = Host { bears: 4, protocol, ..Host::default().files(400, |_| 300_000) };
+        let mut world = World::new(fixed(32, 1)).host("one", host);
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        assert!(world.told["one"] <= 8, "{protocol:?}: {:?}", world.told);
+        let refused = world.fetches.len() - 400;
+        assert!(refused < 60, "{protocol:?}: {refused} requests for nothing");
+    }
 }
 
 #[test]
@@ -179,9 +188,9 @@ fn who_answers_so_many_requests_a_second_is_asked_at_that_pace() {
         let is_of_rate = retry_after.is_some();
         let rtt = Duration::from_millis(5);
         let host = Host { rtt, retry_after, is_of_rate, answers_each, ..files };
-        for policy in policies() {
-            let name = policy.name().to_owned();
-            let mut world = World::new(policy).host("one", host.clone());
+        for (policy, protocol) in policies_and_protocols() {
+            let name = format!("{}, {protocol:?}", policy.name());
+            let mut world = World::new(policy).host("one", Host { protocol, ..host.clone() });
             world.get_all();
             world.run();
             world.assert_each_byte_once();
@@ -427,9 +436,10 @@ fn a_limit_that_counts_what_it_refuses_loses_no_files() {
     for (most, seconds, files) in [(50, 1, 300), (20, 1, 100), (100, 10, 200)] {
         let most_in = Some((most, Duration::from_secs(seconds)));
         let host = Host { most_in, rtt: Duration::from_millis(5), ..Host::default() };
-        for policy in policies() {
-            let name = policy.name().to_owned();
-            let mut world = World::new(policy).host("one", host.clone().files(files, |_| 20_000));
+        let host = host.files(files, |_| 20_000);
+        for (policy, protocol) in policies_and_protocols() {
+            let name = format!("{}, {protocol:?}", policy.name());
+            let mut world = World::new(policy).host("one", Host { protocol, ..host.clone() });
             world.get_all();
             world.run();
             world.assert_each_byte_once();
