@@ -229,7 +229,7 @@ impl Engine {
         let is_thrifty = self.is_thrifty();
         // A large file would wait behind further ones over shared connections, where each cut leaves
         // what the server has written on its way.
-        let shares = self.origins.iter().any(|origin| origin.multiplexes());
+        let shares = self.origins.iter().any(super::origin::OriginState::multiplexes);
         let most = match (shares, is_thrifty) {
             (true, _) => decision.channels(),
             (false, true) => decision.max_channels,

@@ -148,7 +148,7 @@ impl Engine {
 
     /// Whether requests share connections.
     pub(super) fn shares_connections(&self) -> bool {
-        self.origins.iter().any(|origin| origin.multiplexes())
+        self.origins.iter().any(super::origin::OriginState::multiplexes)
     }
 
     /// Whether the path carries far less than it was seen to, and no rate grows.
