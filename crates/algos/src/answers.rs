@@ -67,7 +67,7 @@ pub struct Answers {
     thought: Duration,
     /// Which part of the files redirects led to, and how long those took at least.
     led: f64,
-    led_for: Duration,
+    waited_before: Duration,
 }
 
 impl Answers {
@@ -97,18 +97,19 @@ impl Answers {
     }
 
     /// A file began, to which redirects had led for so long; for no time where there were none.
-    pub fn on_file(&mut self, led_for: Duration) {
-        let is_led = !led_for.is_zero();
+    pub fn on_file(&mut self, waited_before: Duration) {
+        let is_led = !waited_before.is_zero();
         if is_led {
-            let is_first = self.led_for.is_zero();
-            self.led_for = if is_first { led_for } else { self.led_for.min(led_for) };
+            let is_first = self.waited_before.is_zero();
+            self.waited_before =
+                if is_first { waited_before } else { self.waited_before.min(waited_before) };
         }
         self.led += (f64::from(u8::from(is_led)) - self.led) * self.weight();
     }
 
     /// How long a file is waited for over a path of `rtt` on the average, where no redirect has to queue.
     pub fn wait_for_file(&self, rtt: Duration) -> Duration {
-        rtt + self.led_for.mul_f64(self.led.clamp(0.0, 1.0))
+        rtt + self.waited_before.mul_f64(self.led.clamp(0.0, 1.0))
     }
 
     /// What the last answer counts in the mean.
@@ -191,9 +192,9 @@ mod tests {
     fn redirects_are_waited_for_before_answers() {
         let mut answers = Answers::default();
         assert_eq!(answers.wait_for_file(ms(10)), ms(10));
-        for led_for in [ms(400), ms(900)].into_iter().cycle().take(8) {
+        for waited_before in [ms(400), ms(900)].into_iter().cycle().take(8) {
             answers.add(answer(10, 0));
-            answers.on_file(led_for);
+            answers.on_file(waited_before);
         }
         assert_eq!(answers.wait_for_file(ms(10)), ms(410), "the longer ones have queued");
         (0..100).for_each(|_| answers.on_file(Duration::ZERO));

@@ -22,6 +22,7 @@
 //! | [`retries`] | how often a failed request is made again, and after what pause |
 //! | [`answers`] | how long answers take, and whether a server thinks about them |
 //! | [`losses`] | what lost packets tell of the windows that connections will have |
+//! | [`short_lives`] | whether connections that are shared end after too few answers |
 //! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
@@ -62,6 +63,7 @@ mod request_rate;
 pub mod rests;
 pub mod retries;
 pub mod round_trips;
+pub mod short_lives;
 pub mod silence;
 pub mod sizes;
 pub mod slow_start;

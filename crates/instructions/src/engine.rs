@@ -165,7 +165,7 @@ impl Live {
             url,
             protocol: Protocol::Http11,
             response_time: RTT,
-            led_for: Duration::ZERO,
+            waited_before: Duration::ZERO,
         })
     }
 }

@@ -146,7 +146,7 @@ impl Http {
         url.set_fragment(None);
         let mut redirects =
             Redirects::new(url.clone(), config.max_redirects, config.allow_downgrade);
-        let mut led_for = Duration::ZERO;
+        let mut waited_before = Duration::ZERO;
         loop {
             let origin = Origin::of(&url).map_err(|error| {
                 if url == request.url {
@@ -165,12 +165,12 @@ impl Http {
             let next = redirects.next(response.status, &response.headers)?;
             match next {
                 None => {
-                    response.led_for = led_for;
+                    response.waited_before += waited_before;
                     self.shared.opener.telemetry().answered();
                     return Ok(response);
                 }
                 Some(next) => {
-                    led_for += response.response_time;
+                    waited_before += response.waited_before + response.response_time;
                     self.shared.opener.telemetry().redirected();
                     response.drain().await;
                     url = next;

@@ -8,6 +8,7 @@ use http::header::{HOST, PROXY_AUTHORIZATION, RANGE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use pelton_algos::connections::LONGEST_AHEAD;
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 use url::Url;
 
@@ -31,6 +32,10 @@ const NEXT_ANSWER: Duration = Duration::from_secs(1);
 
 /// A proof that has not come by then is none. Servers think about heads, too.
 const LATEST_PROOF: Duration = Duration::from_secs(10);
+
+/// Connections that go away before a request has had its turn: nothing was done about it, and it is made again (RFC 9113, section
+/// 8.7), up to so often.
+const MOST_GONE: u32 = 8;
 
 /// What is asked for.
 #[derive(Clone)]
@@ -64,6 +69,7 @@ pub(super) async fn exchange(
     scratch: Scratch,
 ) -> Result<GetResponse> {
     let mut is_repeated = false;
+    let mut gone = 0;
     let mut elsewhere = None;
     let mut moved = None;
     let mut may_follow = asked.is_provable();
@@ -131,9 +137,19 @@ pub(super) async fn exchange(
         if failure::is_refusal(&error) {
             set.refuses(lease.id());
         }
+        let goes_away = failure::goes_away(&error);
+        if goes_away {
+            // Answers to others came in the same moment, and are seen first.
+            yield_now().await;
+        }
         if choice == ProtocolChoice::Auto && failure::requires_http1(&error) {
             // No connection of HTTP/2 is left after this, so it comes here once.
             set.require_http1();
+        } else if choice == ProtocolChoice::Auto
+            && failure::ends_connection(&error)
+            && set.note_gone(&lease)
+        {
+            // As above, or another one was told so at the same time.
         } else if lease.is_behind {
             // After a few of these none is sent behind another any more.
             set.note_unanswered(!failure::had_no_turn(&error));
@@ -145,7 +161,8 @@ pub(super) async fn exchange(
             set.note_turned_away(&lease);
             return Err(if may_speak_tls { failure::perhaps_tls(&error) } else { error });
         } else {
-            is_repeated = true;
+            gone += u32::from(goes_away);
+            is_repeated = !goes_away || gone >= MOST_GONE;
             if !is_unprocessed {
                 // What idled as long as this one is as likely to be dead.
                 set.close_idle();

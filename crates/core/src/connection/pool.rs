@@ -4,6 +4,7 @@ pub(super) mod batch;
 mod connection;
 pub(super) mod elsewhere;
 pub(super) mod order;
+mod protocol;
 mod state;
 
 use std::cell::{Cell, RefCell};
@@ -31,6 +32,7 @@ use connection::Connection;
 pub(super) use connection::Lease;
 use elsewhere::Answered;
 use order::{Facts, Order};
+use protocol::Choice;
 use state::State;
 
 /// How long no further connection is tried after one could not be opened while others work: a
@@ -66,8 +68,7 @@ pub(super) struct OriginSet {
     pub(super) rtt: Cell<Option<Duration>>,
     /// A connection may idle that nobody waits for.
     freed: Notify,
-    /// The origin does not take over HTTP/2 what it is asked for.
-    wants_http1: Cell<bool>,
+    choice: Choice,
     order: Order,
     /// How it went with parts of ranges that were asked for before their turn.
     pub(super) missed: Missed,
@@ -81,8 +82,7 @@ impl OriginSet {
             opener.telemetry().tell(ConnectionEvent::Proxied { origin: origin.clone(), proxy });
         }
         let state = RefCell::default();
-        let (limit, answered, wants_http1) =
-            (Cell::new(limit), Answered::default(), Cell::default());
+        let (limit, answered, choice) = (Cell::new(limit), Answered::default(), Choice::default());
         let (order, missed, freed) = (Order::default(), Missed::default(), Notify::new());
         let set = Rc::new(Self {
             origin,
@@ -92,7 +92,7 @@ impl OriginSet {
             answered,
             rtt: Cell::default(),
             freed,
-            wants_http1,
+            choice,
             order,
             missed,
             state,
@@ -237,12 +237,6 @@ impl OriginSet {
         self.close_retired();
     }
 
-    /// From now on HTTP/1.1 alone is spoken; connections of HTTP/2 take no further request.
-    pub(super) fn require_http1(&self) {
-        self.wants_http1.set(true);
-        self.retain(|connection| connection.protocol == Protocol::Http11);
-    }
-
     /// Whether one more request is served, or a connection opened for it, without any other's waiting for that.
     pub(super) fn has_room(&self) -> bool {
         let state = self.state.borrow();
@@ -320,15 +314,16 @@ impl OriginSet {
     fn spawn_open(self: &Rc<Self>, room: Room) {
         let set = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let is_limited = set.wants_http1.get();
+            let is_http1 = set.choice.is_http1();
             set.opener.telemetry().begins();
-            let opening = set.opener.open(&set.origin, &set.route, &room, is_limited);
+            let opening = set.opener.open(&set.origin, &set.route, &room, is_http1);
             let result = panics::caught(|| set.origin.to_string(), opening).await;
             set.state.borrow_mut().opening -= 1;
             match result {
                 // It has turned out meanwhile that this one is of no use.
-                Ok(_) if set.wants_http1.get() != is_limited => set.pump(),
+                Ok(_) if set.choice.is_http1() != is_http1 => set.pump(),
                 Ok(established) => set.adopt(established, room),
+                Err(error) if set.choice.is_http2_after(&error) => set.pump(),
                 Err(error) => set.refused(&error),
             }
         });
@@ -340,7 +335,15 @@ impl OriginSet {
         self.rtt.set(self.rtt.get().into_iter().chain(rtt).min());
         let telemetry = self.opener.telemetry();
         let id = telemetry.opened();
-        let connection = Rc::new(Connection::new(id, protocol, sender, capacity, to_come, room));
+        let connection = Rc::new(Connection::new(
+            id,
+            protocol,
+            sender,
+            capacity,
+            to_come,
+            room,
+            self.replacement_took(handshake),
+        ));
         self.spawn_driver(&connection, driver);
         self.state.borrow_mut().connections.push(connection);
         let origin = self.origin.clone();
@@ -373,10 +376,28 @@ impl OriginSet {
             .await;
             telemetry.closed(origin, id);
             if let Some(set) = set.upgrade() {
+                set.note_end(id);
                 set.retain(|connection| connection.id != id);
                 set.pump();
             }
         });
+    }
+
+    /// The connection `id` has ended: another one takes its place, unless it was one too many.
+    fn note_end(&self, id: ConnectionId) {
+        let mut state = self.state.borrow_mut();
+        let is_missed = |it: &Rc<Connection>| {
+            it.id == id && it.has_answered.get() && !it.retiring.get() && !it.is_slow.get()
+        };
+        state.missing += u32::from(state.connections.iter().any(is_missed));
+    }
+
+    /// What a `handshake` cost that replaces a connection which its server ended.
+    fn replacement_took(&self, handshake: Duration) -> Duration {
+        let mut state = self.state.borrow_mut();
+        let replaces = state.missing > 0;
+        state.missing = state.missing.saturating_sub(1);
+        if replaces { handshake } else { Duration::ZERO }
     }
 
     /// A connection could not be opened. Who waits goes on waiting while there is another one.

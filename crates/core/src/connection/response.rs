@@ -38,8 +38,9 @@ pub struct GetResponse {
     /// From sending the request, over a connection that was ready, to the head of the response, and where that says
     /// that it has what was asked for, to the first of it.
     pub response_time: Duration,
-    /// How long the redirects that led to it took, each like `response_time`; zero where there were none.
-    pub led_for: Duration,
+    /// How long the request waited before it was made: for the redirects that led to it, each like `response_time`, and for
+    /// the connection that replaces one which its server ended. Zero where there were none.
+    pub waited_before: Duration,
     // The body goes before the lease, so that a connection that is given free is at its end or
     // knows that it must close.
     body: Option<Body>,
@@ -68,7 +69,7 @@ impl GetResponse {
             connection: lease.id(),
             body: Some(body),
             response_time,
-            led_for: Duration::ZERO,
+            waited_before: lease.replacement_took(),
             lease: Some(lease),
             scratch,
             share: Share::default(),

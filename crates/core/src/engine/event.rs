@@ -75,8 +75,8 @@ pub struct Head {
     /// From sending the request, over a connection that was ready, to the head of the response or, where it has what was
     /// asked for, to the first of that.
     pub response_time: Duration,
-    /// How long the redirects that led to it took; zero where there were none.
-    pub led_for: Duration,
+    /// How long it waited for redirects, and for a connection in place of one that its server ended; zero where there were none.
+    pub waited_before: Duration,
 }
 
 /// Why a request or a file failed.

@@ -87,7 +87,7 @@ impl Engine {
     ) {
         let file = asked.file;
         let part = asked.in_parts.then_some(head.partial);
-        self.answers.on_file(head.led_for);
+        self.answers.on_file(head.waited_before);
         let can_join = self.can_join(file, &head.validator);
         let entry = &mut self.files[file.index()];
         if let Some(Shelved { part, reason }) = entry.shelved.take() {

@@ -53,7 +53,7 @@ pub(super) fn judge(
         origin: response.origin.clone(),
         protocol: response.protocol,
         response_time: response.response_time,
-        led_for: response.led_for,
+        waited_before: response.waited_before,
     };
     Ok(Verdict::Keep(Box::new(head), end))
 }

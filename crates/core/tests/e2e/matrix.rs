@@ -9,7 +9,7 @@ use pelton_lab::sets;
 
 use crate::support::servers::{Nginx, Python};
 use crate::support::{
-    assert_holds, by_last_part, by_path, policies, recursively, run, run_with_events,
+    assert_holds, builder, by_last_part, by_path, policies, recursively, run, run_with_events,
 };
 
 #[test]
@@ -43,6 +43,23 @@ fn nginx_over_tls_and_http1() {
     let Some(nginx) = Nginx::start(&files) else { return };
     let http = || trusting(nginx.certificate(), ProtocolChoice::Http1);
     assert_every_policy(&nginx.tls(), "HTTP/1.1", &files, http);
+}
+
+#[test]
+fn nginx_that_ends_each_connection_after_few_requests() {
+    let files: Vec<_> =
+        (0..400).map(|index| VirtualFile::new(&format!("/{index}"), 2_000, index)).collect();
+    let Some(nginx) = Nginx::start_with(&files, "keepalive_requests 2;") else { return };
+    let http = trusting(nginx.certificate(), ProtocolChoice::Auto);
+    let client = builder().http(http).build().unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let urls = (0..400).map(|index| format!("{}{index}", nginx.tls()));
+    let report = run(client.download(urls).into_dir(out.path()));
+    assert!(report.is_complete(), "{:?}", report.summary);
+    assert_eq!(report.summary.retries, 0, "they were asked for over another one");
+    assert_holds(out.path(), &files, by_path);
+    let log = nginx.access_log();
+    assert!(log.lines().count() < 420, "{} requests", log.lines().count());
 }
 
 #[test]

@@ -253,7 +253,7 @@ impl World {
             origin: self.name.clone(),
             protocol: self.origin.protocol,
             response_time: self.now.saturating_since(live.asked_at),
-            led_for: Duration::ZERO,
+            waited_before: Duration::ZERO,
         };
         let is_empty = live.position >= live.body_end;
         if let Some(parts) = live.parts.as_mut().filter(|_| !live.has_begun) {

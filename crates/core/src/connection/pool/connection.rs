@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 use http::Request;
@@ -34,6 +35,8 @@ pub(super) struct Connection {
     pub(super) is_warm: Cell<bool>,
     /// It has brought an answer that is none of an overloaded server.
     pub(super) has_answered: Cell<bool>,
+    /// Requests that were answered over it, whatever was said.
+    pub(super) answers: Cell<u32>,
     /// Requests in a row that were refused over it: some servers limit how many each connection may make.
     pub(super) refusals: Cell<u32>,
     /// How many requests it was given so far.
@@ -44,6 +47,8 @@ pub(super) struct Connection {
     pub(super) is_slow: Cell<bool>,
     /// Whether it serves a request that none may be sent behind (HTTP/1.1).
     pub(super) is_exclusive: Cell<bool>,
+    /// How long it took to open, in place of one that its server ended. Zero where it is no such one.
+    replacement_took: Duration,
     pub(super) _room: Room,
 }
 
@@ -55,6 +60,7 @@ impl Connection {
         capacity: Rc<Cell<usize>>,
         to_come: Rc<Cell<u64>>,
         room: Room,
+        replacement_took: Duration,
     ) -> Self {
         Self {
             id,
@@ -68,11 +74,13 @@ impl Connection {
             awaited: Cell::default(),
             is_warm: Cell::default(),
             has_answered: Cell::default(),
+            answers: Cell::default(),
             refusals: Cell::default(),
             served: Cell::default(),
             retiring: Cell::default(),
             is_slow: Cell::default(),
             is_exclusive: Cell::default(),
+            replacement_took,
             _room: room,
         }
     }
@@ -143,9 +151,19 @@ impl Lease {
         self.connection.refusals.set(if is_refused { before + 1 } else { 0 });
     }
 
+    /// Requests that were answered over its connection.
+    pub(in crate::connection) fn answers(&self) -> u32 {
+        self.connection.answers.get()
+    }
+
     /// Requests in a row that were refused over its connection, this one included.
     pub(in crate::connection) fn refusals(&self) -> u32 {
         self.connection.refusals.get()
+    }
+
+    /// How long its request waited for a connection in place of one that its server ended.
+    pub(in crate::connection) fn replacement_took(&self) -> Duration {
+        if self.reused { Duration::ZERO } else { self.connection.replacement_took }
     }
 
     /// For an answer that is expected to have `bytes`; `None` for the head behind another.

@@ -95,6 +95,7 @@ impl OriginSet {
     ) {
         let connection = &lease.connection;
         let is_first = !connection.has_answered.get();
+        connection.answers.set(connection.answers.get() + 1);
         self.answered.add(took, is_first);
         if !is_served {
             self.refuses(lease.id());

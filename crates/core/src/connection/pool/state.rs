@@ -15,6 +15,8 @@ pub(super) struct State {
     pub(super) connections: Vec<Rc<Connection>>,
     pub(super) opening: usize,
     pub(super) waiters: VecDeque<Waiter>,
+    /// Connections that their server ended and that were not replaced yet.
+    pub(super) missing: u32,
     /// Until then no further connection is tried.
     pub(super) refused_until: Option<Instant>,
 }

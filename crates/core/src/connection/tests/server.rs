@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -44,6 +44,8 @@ pub(super) struct Server {
     pub(super) address: SocketAddr,
     pub(super) accepted: Rc<Cell<usize>>,
     pub(super) seen: Rc<RefCell<Vec<Seen>>>,
+    /// How many requests are answered over each connection of HTTP/2, by their path, before it goes away.
+    pub(super) answers: Rc<Cell<Option<usize>>>,
 }
 
 impl Server {
@@ -65,21 +67,23 @@ impl Server {
             address: listener.local_addr().unwrap(),
             accepted: Rc::default(),
             seen: Rc::default(),
+            answers: Rc::default(),
         };
         let (accepted, seen) = (Rc::clone(&server.accepted), Rc::clone(&server.seen));
+        let answers = Rc::clone(&server.answers);
         let handler: Rc<Handler> = Rc::new(handler);
         tokio::task::spawn_local(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 accepted.set(accepted.get() + 1);
                 let (number, seen) = (accepted.get(), Rc::clone(&seen));
-                let (handler, tls) = (Rc::clone(&handler), tls.clone());
+                let (handler, tls, answers) = (Rc::clone(&handler), tls.clone(), answers.get());
                 tokio::task::spawn_local(async move {
                     match tls {
-                        None => serve(stream, number, seen, handler).await,
+                        None => serve(stream, number, seen, handler, answers).await,
                         Some(config) => {
                             if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
-                                serve(stream, number, seen, handler).await;
+                                serve(stream, number, seen, handler, answers).await;
                             }
                         }
                     }
@@ -103,6 +107,7 @@ async fn serve(
     connection: usize,
     seen: Rc<RefCell<Vec<Seen>>>,
     handler: Rc<Handler>,
+    answers: Option<usize>,
 ) {
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Over(connection));
@@ -125,12 +130,37 @@ async fn serve(
     let Ok(head) = tokio::io::AsyncBufReadExt::fill_buf(&mut peeked).await else { return };
     // The preface of HTTP/2 (RFC 9113, section 3.4).
     if head.starts_with(b"PRI") {
+        if let Some(answers) = answers {
+            return go_away_after(answers, peeked).await;
+        }
         let server = hyper::server::conn::http2::Builder::new(LocalExecutor);
         let _ = server.serve_connection(TokioIo::new(peeked), service).await;
     } else {
         let server = hyper::server::conn::http1::Builder::new();
         let _ = server.serve_connection(TokioIo::new(peeked), service).await;
     }
+}
+
+async fn go_away_after(answers: usize, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let Ok(mut connection) = h2::server::handshake(&mut stream).await else { return };
+    for _ in 0..answers {
+        let Some(Ok((request, mut respond))) = connection.accept().await else { return };
+        let mut stream = respond.send_response(Response::new(()), false).unwrap();
+        let path = request.uri().path().as_bytes().to_vec();
+        stream.send_data(path.into(), true).unwrap();
+    }
+    // Sends what is left to be sent.
+    let _ = futures_util::FutureExt::now_or_never(connection.accept());
+    drop(connection);
+    // The last one that was answered, in a GOAWAY frame (RFC 9113, section 6.8).
+    let mut frame = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];
+    frame.extend((2 * answers as u32 - 1).to_be_bytes());
+    frame.extend([0; 4]);
+    if stream.write_all(&frame).await.is_err() || stream.shutdown().await.is_err() {
+        return;
+    }
+    // What is closed with requests in it is reset, and that may be seen before the frame.
+    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
 }
 
 pub(super) fn text(body: &str) -> Response<Body> {

@@ -120,6 +120,42 @@ fn alpn_picks_the_protocol() {
     });
 }
 
+/// The protocols of 60 answers, 20 at a time, from a server whose connections of HTTP/2 go away after so many.
+async fn protocols_of_answers(secure: &Secure, answers: usize) -> Vec<Protocol> {
+    secure.server.answers.set(Some(answers));
+    let client = secure.trusting(ProtocolChoice::Auto);
+    client.http.set_limit(&origin("https://a.test/"), 4);
+    let mut protocols = Vec::new();
+    for _ in 0..3 {
+        let all = (0..20).map(|index| {
+            let client = &client;
+            async move {
+                let path = format!("/{index}");
+                let mut response = client.get(&format!("https://a.test{path}")).await.unwrap();
+                assert_eq!(read(&mut response).await.unwrap(), path);
+                response.protocol
+            }
+        });
+        protocols.extend(futures_util::future::join_all(all).await);
+    }
+    protocols
+}
+
+#[test]
+fn connections_that_end_after_few_answers_are_not_shared() {
+    run(async {
+        let both = Secure::new(&["h2", "http/1.1"]).await;
+        let protocols = protocols_of_answers(&both, 2).await;
+        assert!(protocols.starts_with(&[Protocol::Http2]));
+        assert!(protocols.ends_with(&[Protocol::Http11; 20]), "{protocols:?}");
+        let protocols = protocols_of_answers(&both, 12).await;
+        assert!(protocols.iter().all(|protocol| *protocol == Protocol::Http2), "{protocols:?}");
+        let no_other = Secure::new(&["h2"]).await;
+        let protocols = protocols_of_answers(&no_other, 2).await;
+        assert_eq!(protocols, [Protocol::Http2; 60]);
+    });
+}
+
 #[test]
 fn a_server_that_wants_http1_is_asked_over_it_from_then_on() {
     run(async {

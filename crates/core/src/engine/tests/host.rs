@@ -131,7 +131,7 @@ impl Host {
     }
 
     /// How long redirects take that lead to what it is asked for.
-    pub(super) fn led_for(&self) -> Duration {
+    pub(super) fn waited_before(&self) -> Duration {
         (self.rtt + self.thinks) * u32::from(self.redirects_to.is_some())
     }
 }

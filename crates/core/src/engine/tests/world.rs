@@ -498,7 +498,7 @@ impl World {
         }
         assert!(self.live.insert(fetch.stream, live).is_none());
         *self.streams.entry(fetch.file).or_default() += 1;
-        let waits = self.hosts[&host].led_for() + answers_after;
+        let waits = self.hosts[&host].waited_before() + answers_after;
         self.later(waits, Coming::Answer(fetch.stream));
         self.check_budgets(&host, fetch.file);
         if self.live.len() > self.descriptors {
@@ -691,7 +691,7 @@ impl World {
             url,
             protocol: host.protocol,
             response_time: live.answers_after,
-            led_for: host.led_for(),
+            waited_before: host.waited_before(),
         });
         Verdict::Body { head, remote, breaks_after }
     }

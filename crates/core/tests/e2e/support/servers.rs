@@ -36,13 +36,18 @@ pub(crate) struct Nginx {
 impl Nginx {
     /// Serves `files`. Nothing when nginx is not installed.
     pub(crate) fn start(files: &[VirtualFile]) -> Option<Self> {
+        Self::start_with(files, "")
+    }
+
+    /// The same with further `directives`.
+    pub(crate) fn start_with(files: &[VirtualFile], directives: &str) -> Option<Self> {
         let program = tool(&["nginx", "/usr/sbin/nginx"], "-v", "nginx")?;
         let directory = served(files);
         certify(directory.path());
         let mut said = String::new();
         for _ in 0..ATTEMPTS {
             let [http1, http2, tls] = free_ports();
-            write_config(directory.path(), http1, http2, tls);
+            write_config(directory.path(), [http1, http2, tls], directives);
             match launch(program, directory.path()) {
                 Ok(server) => {
                     return Some(Self { _server: server, directory, http1, http2, tls });
@@ -153,7 +158,7 @@ fn free_ports<const N: usize>() -> [u16; N] {
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
-fn write_config(directory: &Path, http1: u16, http2: u16, tls: u16) {
+fn write_config(directory: &Path, [http1, http2, tls]: [u16; 3], directives: &str) {
     let home = directory.display();
     let config = format!(
         "daemon off;
@@ -179,6 +184,7 @@ http {{
         listen 127.0.0.1:{tls} ssl http2;
         root {home}/files;
         autoindex on;
+        {directives}
     }}
 }}
 "
