@@ -93,6 +93,7 @@ pub(super) async fn exchange(
                 continue;
             }
         };
+        let finds_out = check.as_ref().is_some_and(|check| check.proof == Proof::OfOrder);
         let error = match answer {
             Ok((head, body)) => {
                 let (took, origin) = (began.elapsed(), set.origin().clone());
@@ -150,6 +151,10 @@ pub(super) async fn exchange(
             && set.note_gone(&lease)
         {
             // As above, or another one was told so at the same time.
+        } else if finds_out && !is_repeated {
+            // Some servers close a connection over which two requests come at once, and answer neither.
+            may_follow = false;
+            is_repeated = true;
         } else if lease.is_behind {
             // After a few of these none is sent behind another any more.
             set.note_unanswered(!failure::had_no_turn(&error));
