@@ -102,6 +102,23 @@ async fn texts(client: &Client, server: &str, paths: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn who_closes_a_connection_with_two_requests_is_asked_for_one() {
+    run(async {
+        let nothing: Script = vec![(2, |_| String::new())];
+        let server =
+            server(vec![nothing.clone(), vec![(1, in_order)], nothing, vec![(1, in_order)]]);
+        let server = server.await;
+        let client = client(&server);
+        for path in ["/a", "/b", "/c", "/d"] {
+            assert_eq!(client.text(&format!("{server}{path}")).await, path);
+        }
+        assert_eq!(told(&client), [false]);
+        let closed = |event: &&ConnectionEvent| matches!(event, ConnectionEvent::Unserved { .. });
+        assert_eq!(client.events.borrow().iter().filter(closed).count(), 0, "none was refused");
+    });
+}
+
+#[test]
 fn once_the_order_was_seen_requests_do_not_wait_for_answers() {
     run(async {
         // The first and one for its head; then the server says nothing before it has three, and their heads.
