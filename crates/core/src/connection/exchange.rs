@@ -33,8 +33,8 @@ const NEXT_ANSWER: Duration = Duration::from_secs(1);
 /// A proof that has not come by then is none. Servers think about heads, too.
 const LATEST_PROOF: Duration = Duration::from_secs(10);
 
-/// Connections that go away before a request has had its turn: nothing was done about it, and it is made again (RFC 9113, section
-/// 8.7), up to so often.
+/// So many connections that go away without any answer, and a request that they did nothing about (RFC 9113, section 8.7) is
+/// not made again.
 const MOST_GONE: u32 = 8;
 
 /// What is asked for.
@@ -166,7 +166,8 @@ pub(super) async fn exchange(
             set.note_turned_away(&lease);
             return Err(if may_speak_tls { failure::perhaps_tls(&error) } else { error });
         } else {
-            gone += u32::from(goes_away);
+            // Each that answers others before brings the rest nearer to its turn.
+            gone += u32::from(goes_away && lease.answers() == 0);
             is_repeated = !goes_away || gone >= MOST_GONE;
             if !is_unprocessed {
                 // What idled as long as this one is as likely to be dead.

@@ -227,15 +227,24 @@ impl Engine {
             return;
         }
         let is_thrifty = self.is_thrifty();
+        let files =
+            clusters.iter().map(|cluster| cluster.files).sum::<u64>().min(u32::MAX.into()) as u32;
         // A large file would wait behind further ones over shared connections, where each cut leaves
         // what the server has written on its way.
         let shares = self.origins.iter().any(super::origin::OriginState::multiplexes);
         let most = match (shares, is_thrifty) {
             (true, _) => decision.channels(),
             (false, true) => decision.max_channels,
+            // No file can be shared at the end: others follow those that end first, as others take longer on a full path.
+            (false, false) if self.give_wholes() => decision.channels().max(files / 3),
             (false, false) => u32::MAX,
         };
         decision.prefer_files(clusters, most.min(limits.max_files), shares || is_thrifty);
+    }
+
+    /// Whether all files come from servers that give no ranges.
+    fn give_wholes(&self) -> bool {
+        self.origins.iter().all(|origin| origin.has_answered() && !origin.gives_ranges)
     }
 
     /// Whether few lanes are enough at first. Until sizes are known files may be short, and over a long path
