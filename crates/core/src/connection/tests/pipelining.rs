@@ -119,6 +119,23 @@ fn who_closes_a_connection_with_two_requests_is_asked_for_one() {
 }
 
 #[test]
+fn what_replaces_an_ended_connection_is_waited_for_by_its_request() {
+    run(async {
+        // The first connection bears two requests, all others one each.
+        let server = server(vec![vec![(1, in_order), (1, in_order)], vec![(1, in_order)]]).await;
+        let client = Client::new(HttpConfig::default());
+        client.http.set_limit(&origin(&server), 1);
+        let mut waited = Vec::new();
+        for path in ["/a", "/b", "/c", "/d"] {
+            let mut response = client.get(&format!("{server}{path}")).await.unwrap();
+            assert_eq!(read(&mut response).await.unwrap(), path);
+            waited.push(!response.waited_before.is_zero());
+        }
+        assert_eq!(waited, [false, false, true, true]);
+    });
+}
+
+#[test]
 fn once_the_order_was_seen_requests_do_not_wait_for_answers() {
     run(async {
         // The first and one for its head; then the server says nothing before it has three, and their heads.

@@ -176,6 +176,21 @@ fn middling_files_do_not_wait_for_each_other_on_shared_connections() {
 }
 
 #[test]
+fn files_without_ranges_leave_some_for_the_end() {
+    for ranges in [true, false] {
+        let host = Host { ranges, rtt: Duration::from_millis(40), ..Host::default() };
+        let mut world = World::new(Box::new(Hat)).host("one", host.files(60, |_| 2 * MB));
+        world.mbps = 100.0;
+        world.get_all();
+        world.run_for(Duration::from_millis(400));
+        let files = world.files_in_transfer();
+        assert_eq!(files > 40, ranges, "{files} of 60 at once, ranges: {ranges}");
+        world.run();
+        world.assert_each_byte_once();
+    }
+}
+
+#[test]
 fn connections_whose_windows_fill_a_path_together_are_not_taken_away() {
     let host = Host {
         protocol: Protocol::Http2,
