@@ -65,8 +65,9 @@ pub struct Answers {
     thoughts: [Duration; LATELY],
     /// Their median.
     thought: Duration,
-    /// Which part of the files redirects led to, and how long those took at least.
-    led: f64,
+    /// Which part of the files was waited for before they were asked for, and how long at least: for redirects, or for
+    /// connections in place of those that servers ended.
+    waited: f64,
     waited_before: Duration,
 }
 
@@ -96,20 +97,20 @@ impl Answers {
         thought
     }
 
-    /// A file began, to which redirects had led for so long; for no time where there were none.
+    /// A file began that had waited for so long before it was asked for; for no time where it had not.
     pub fn on_file(&mut self, waited_before: Duration) {
-        let is_led = !waited_before.is_zero();
-        if is_led {
+        let has_waited = !waited_before.is_zero();
+        if has_waited {
             let is_first = self.waited_before.is_zero();
             self.waited_before =
                 if is_first { waited_before } else { self.waited_before.min(waited_before) };
         }
-        self.led += (f64::from(u8::from(is_led)) - self.led) * self.weight();
+        self.waited += (f64::from(u8::from(has_waited)) - self.waited) * self.weight();
     }
 
     /// How long a file is waited for over a path of `rtt` on the average, where no redirect has to queue.
     pub fn wait_for_file(&self, rtt: Duration) -> Duration {
-        rtt + self.waited_before.mul_f64(self.led.clamp(0.0, 1.0))
+        rtt + self.waited_before.mul_f64(self.waited.clamp(0.0, 1.0))
     }
 
     /// What the last answer counts in the mean.

@@ -73,3 +73,4 @@ pub mod tail;
 pub mod time;
 pub mod turns;
 pub mod units;
+mod waits;

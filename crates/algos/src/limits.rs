@@ -11,6 +11,7 @@ use crate::refusals::{Cut, Refusals, Told};
 use crate::regrowth::Regrowth;
 use crate::request_rate::{RequestRate, Verdict};
 use crate::time::Timestamp;
+use crate::waits::Waits;
 
 /// How many connections an origin bears. Overload halves it, quiet lets it grow slowly: up to the
 /// number that was too many, and beyond that hardly ever.
@@ -33,9 +34,7 @@ pub struct OriginBudget {
     /// The same of connections before a cut for a crowd, and before the first one for connections that broke.
     before_crowd: Option<Bounds>,
     before_breaks: Option<Bounds>,
-    vain_requests: u32,
-    vain_since: Option<Timestamp>,
-    blocked_until: Option<Timestamp>,
+    waits: Waits,
     regrowth: Regrowth,
     absence: Absence,
 }
@@ -60,9 +59,7 @@ impl OriginBudget {
             before_refusals: None,
             before_crowd: None,
             before_breaks: None,
-            vain_requests: 0,
-            vain_since: None,
-            blocked_until: None,
+            waits: Waits::default(),
             regrowth: Regrowth::default(),
             absence: Absence::default(),
         }
@@ -74,11 +71,6 @@ impl OriginBudget {
     pub fn starting_with(mut self, borne: u32) -> Self {
         self.allowances.connections.start_with(borne);
         self
-    }
-
-    /// Requests are no longer made in vain.
-    const fn end_vain(&mut self) {
-        (self.vain_requests, self.vain_since) = (0, None);
     }
 
     /// How many connections it bears, where that is known to be less than the ceiling.
@@ -139,8 +131,7 @@ impl OriginBudget {
             allowance.halve(now, in_use, served);
             self.before_crowd = None;
         } else {
-            self.vain_requests += 1;
-            self.vain_since.get_or_insert(now);
+            self.waits.on_vain(now);
         }
         true
     }
@@ -148,12 +139,12 @@ impl OriginBudget {
     /// Requests in a row that were refused though there were fewer already, or no others: it takes time
     /// and not fewer connections.
     pub const fn vain_requests(&self) -> u32 {
-        self.vain_requests
+        self.waits.vain_requests()
     }
 
     /// For how long there were such requests and no others.
     pub fn vain_for(&self, now: Timestamp) -> Duration {
-        self.vain_since.map_or(Duration::ZERO, |since| now.saturating_since(since))
+        self.waits.vain_for(now)
     }
 
     /// `fewer` connections have brought more than those that are in use. Returns whether the budget
@@ -279,7 +270,7 @@ impl OriginBudget {
     fn on_pace(&mut self, waiting: u32) {
         self.refusals.on_pace(waiting);
         self.undo_cuts();
-        self.end_vain();
+        self.waits.end_vain();
     }
 
     fn on_chance(&mut self, waiting: u32) {
@@ -345,7 +336,7 @@ impl OriginBudget {
         }
         self.rate.on_answer(began);
         if self.pauses.on_answer(began) {
-            self.blocked_until = None;
+            self.waits.end_pause();
         }
         self.refusals.on_served(served);
         self.absence.on_served(served);
@@ -360,8 +351,8 @@ impl OriginBudget {
     pub fn forgive(&mut self) {
         self.allowances.forgive();
         (self.before_refusals, self.before_crowd, self.before_breaks) = (None, None, None);
-        self.end_vain();
-        self.blocked_until = None;
+        self.waits.end_vain();
+        self.waits.end_pause();
         self.rate = RequestRate::default();
     }
 
@@ -370,8 +361,8 @@ impl OriginBudget {
     pub fn forgive_file(&mut self) {
         if !self.has_pace() {
             self.undo_cuts();
-            self.end_vain();
-            self.blocked_until = None;
+            self.waits.end_vain();
+            self.waits.end_pause();
         }
     }
 
@@ -404,38 +395,31 @@ impl OriginBudget {
 
     /// No connection before `until`: the server asked for that, or can't be reached.
     pub fn leave_alone(&mut self, until: Timestamp) {
-        self.blocked_until = Some(self.blocked_until.map_or(until, |before| before.max(until)));
+        self.waits.pause(until);
     }
 
     /// Connections that may be in use at `now`: none while the server asked to wait, and half as many
     /// after each vain request, until it answers again.
     pub fn allowed(&self, now: Timestamp) -> u32 {
-        self.allowed_of(now, self.capacity())
-    }
-
-    fn allowed_of(&self, now: Timestamp, capacity: u32) -> u32 {
-        match self.blocked_until {
-            Some(until) if now < until => 0,
-            _ => capacity.checked_shr(self.vain_requests).unwrap_or(0).max(1),
-        }
+        self.waits.allowed(now, self.capacity())
     }
 
     /// As [`allowed`](Self::allowed) beside so many that are being `served`: those go on while an origin refuses all
     /// others, and one more shows whether it is back.
     pub fn allowed_beside(&self, now: Timestamp, served: u32) -> u32 {
-        self.allowed_of_beside(now, self.capacity(), served)
+        self.beside(now, self.capacity(), served)
     }
 
     /// Requests that may be under way at `now` beside so many that are being `served`, over connections that bear up to `each`
     /// of them, and at `most` so many.
     pub fn requests_beside(&self, now: Timestamp, served: u32, each: u32, most: u32) -> u32 {
         let capacity = self.allowances.requests_over(each).min(most);
-        self.allowed_of_beside(now, capacity, served)
+        self.beside(now, capacity, served)
     }
 
-    fn allowed_of_beside(&self, now: Timestamp, capacity: u32, served: u32) -> u32 {
-        let allowed = self.allowed_of(now, capacity);
-        if allowed > 0 && self.vain_requests > 0 && self.absence.is_away() {
+    fn beside(&self, now: Timestamp, capacity: u32, served: u32) -> u32 {
+        let allowed = self.waits.allowed(now, capacity);
+        if allowed > 0 && self.vain_requests() > 0 && self.absence.is_away() {
             allowed.max(capacity.min(served.saturating_add(1)))
         } else {
             allowed
@@ -463,10 +447,10 @@ impl OriginBudget {
         self.breaks.on_answer();
         self.refusals.on_answer(now);
         // Of those that were made together it refuses some: that was not in vain.
-        let is_together = self.vain_requests > 0 && began >= self.overloaded_from;
+        let is_together = self.vain_requests() > 0 && began >= self.overloaded_from;
         if is_together || self.overloaded_at.is_none_or(|at| began >= at) {
             self.has_answered = true;
-            self.end_vain();
+            self.waits.end_vain();
         }
         let is_back = self.absence.on_answer(now).is_some_and(|back| self.on_back(now, back));
         self.on_served(now) || is_back
@@ -492,7 +476,7 @@ impl OriginBudget {
 
     /// When [`allowed`](Self::allowed) rises from zero again.
     pub fn next_timeout(&self, now: Timestamp) -> Option<Timestamp> {
-        self.blocked_until.filter(|until| now < *until)
+        self.waits.next_timeout(now)
     }
 }
 

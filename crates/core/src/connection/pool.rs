@@ -342,7 +342,7 @@ impl OriginSet {
             capacity,
             to_come,
             room,
-            self.replacement_took(handshake),
+            self.state.borrow_mut().replacement_took(handshake),
         ));
         self.spawn_driver(&connection, driver);
         self.state.borrow_mut().connections.push(connection);
@@ -376,28 +376,11 @@ impl OriginSet {
             .await;
             telemetry.closed(origin, id);
             if let Some(set) = set.upgrade() {
-                set.note_end(id);
+                set.state.borrow_mut().note_end(id);
                 set.retain(|connection| connection.id != id);
                 set.pump();
             }
         });
-    }
-
-    /// The connection `id` has ended: another one takes its place, unless it was one too many.
-    fn note_end(&self, id: ConnectionId) {
-        let mut state = self.state.borrow_mut();
-        let is_missed = |it: &Rc<Connection>| {
-            it.id == id && it.has_answered.get() && !it.retiring.get() && !it.is_slow.get()
-        };
-        state.missing += u32::from(state.connections.iter().any(is_missed));
-    }
-
-    /// What a `handshake` cost that replaces a connection which its server ended.
-    fn replacement_took(&self, handshake: Duration) -> Duration {
-        let mut state = self.state.borrow_mut();
-        let replaces = state.missing > 0;
-        state.missing = state.missing.saturating_sub(1);
-        if replaces { handshake } else { Duration::ZERO }
     }
 
     /// A connection could not be opened. Who waits goes on waiting while there is another one.

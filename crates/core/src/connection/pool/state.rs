@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
 
 use pelton_algos::connections::overfill_flights;
 use pelton_algos::units::Bytes;
 use tokio::time::Instant;
 
+use super::super::telemetry::ConnectionId;
 use super::{Connection, Waiter};
 
 #[derive(Default)]
@@ -32,6 +34,21 @@ impl State {
         let existing = self.existing();
         let may = existing == 0 || !self.is_paused();
         if may { limit.saturating_sub(existing) } else { 0 }
+    }
+
+    /// The connection `id` has ended: another one takes its place, unless it was one too many.
+    pub(super) fn note_end(&mut self, id: ConnectionId) {
+        let is_missed = |it: &Rc<Connection>| {
+            it.id == id && it.has_answered.get() && !it.retiring.get() && !it.is_slow.get()
+        };
+        self.missing += u32::from(self.connections.iter().any(is_missed));
+    }
+
+    /// What the `handshake` of a further connection costs that replaces one which its server ended; otherwise nothing.
+    pub(super) fn replacement_took(&mut self, handshake: Duration) -> Duration {
+        let replaces = self.missing > 0;
+        self.missing = self.missing.saturating_sub(1);
+        if replaces { handshake } else { Duration::ZERO }
     }
 
     /// Connections that serve no request and are about to take the next one, or to close.
