@@ -15,7 +15,7 @@ use url::Url;
 use super::config::ProtocolChoice;
 use super::failure;
 use super::http1::Http1Body;
-use super::open::Body;
+use super::open::{Body, SendFailure};
 use super::origin::{Scheme, shown};
 use super::pace::Share;
 use super::pool::batch::Batch;
@@ -68,20 +68,18 @@ pub(super) async fn exchange(
     over: &dyn Fn(ConnectionId),
     scratch: Scratch,
 ) -> Result<GetResponse> {
-    let mut is_repeated = false;
-    let mut gone = 0;
     let mut elsewhere = None;
     let mut moved = None;
-    let mut may_follow = asked.is_provable();
+    let mut tries = Tries { may_follow: asked.is_provable(), is_repeated: false, gone: 0 };
     loop {
         let lease = match elsewhere.take() {
             Some(lease) => lease,
-            None => set.acquire(may_follow, asked.expected).await?,
+            None => set.acquire(tries.may_follow, asked.expected).await?,
         };
         over(lease.id());
         let began = Instant::now();
         let answer = lease.send(message(set, &asked, asked.method, lease.protocol())?);
-        let check = if may_follow { check(set, &lease, &asked)? } else { None };
+        let check = if tries.may_follow { check(set, &lease, &asked)? } else { None };
         let answer = tokio::select! {
             biased;
             answer = answer => answer,
@@ -89,7 +87,7 @@ pub(super) async fn exchange(
                 tracing::debug!(url = %shown(&asked.url), "asking over another connection");
                 elsewhere = Some(better);
                 moved = Some(Moved::to_another(set));
-                may_follow = false;
+                tries.may_follow = false;
                 continue;
             }
         };
@@ -111,7 +109,7 @@ pub(super) async fn exchange(
                 };
                 lease.note_refusal(is_refused);
                 let facts = Facts::of(head.status(), head.headers());
-                if may_follow && lease.protocol() == Protocol::Http11 && !lease.is_behind {
+                if tries.may_follow && lease.protocol() == Protocol::Http11 && !lease.is_behind {
                     set.note_first(&facts);
                 }
                 let body = match check {
@@ -119,7 +117,7 @@ pub(super) async fn exchange(
                     Some(check) => {
                         let Some(body) = proven(check, facts, body, &scratch).await else {
                             tracing::debug!(url = %shown(&asked.url), "asking for it alone");
-                            may_follow = false;
+                            tries.may_follow = false;
                             continue;
                         };
                         Body::Read(body)
@@ -134,47 +132,75 @@ pub(super) async fn exchange(
                 error
             }
         };
-        let is_unprocessed = failure::is_unprocessed(&error);
         if failure::is_refusal(&error) {
             set.refuses(lease.id());
         }
-        let goes_away = failure::goes_away(&error);
-        if goes_away {
-            // Answers to others came in the same moment, and are seen first.
-            yield_now().await;
-        }
-        if choice == ProtocolChoice::Auto && failure::requires_http1(&error) {
-            // No connection of HTTP/2 is left after this, so it comes here once.
-            set.require_http1();
-        } else if choice == ProtocolChoice::Auto
-            && failure::ends_connection(&error)
-            && set.note_gone(&lease)
-        {
-            // As above, or another one was told so at the same time.
-        } else if finds_out && !is_repeated {
-            // Some servers close a connection over which two requests come at once, and answer neither.
-            may_follow = false;
-            is_repeated = true;
-        } else if lease.is_behind {
-            // After a few of these none is sent behind another any more.
-            set.note_unanswered(!failure::had_no_turn(&error));
-        } else if is_repeated || !(lease.reused || is_unprocessed) {
+        if !tries.may_be_repeated(set, choice, &lease, finds_out, &error).await {
             let may_speak_tls = set.origin().scheme == Scheme::Http
                 && set.answered.is_nothing()
                 && failure::is_silent_end(&error);
             let error = failure::no_response(&asked.url, error, choice);
             set.note_turned_away(&lease);
             return Err(if may_speak_tls { failure::perhaps_tls(&error) } else { error });
+        }
+        tracing::debug!(%error, origin = %set.origin(), "sending again");
+    }
+}
+
+/// What became of a request so far that got no answer.
+struct Tries {
+    /// It may be sent behind others over HTTP/1.1.
+    may_follow: bool,
+    /// It was made again, and may itself be the reason if there is no answer to that either.
+    is_repeated: bool,
+    /// Connections that went away without any answer.
+    gone: u32,
+}
+
+impl Tries {
+    /// Whether it is made again after a `failure` over the connection of `lease`; there it `finds_out` whether answers come
+    /// in order.
+    async fn may_be_repeated(
+        &mut self,
+        set: &Rc<OriginSet>,
+        choice: ProtocolChoice,
+        lease: &Lease,
+        finds_out: bool,
+        failure: &SendFailure,
+    ) -> bool {
+        let is_unprocessed = failure::is_unprocessed(failure);
+        let goes_away = failure::goes_away(failure);
+        if goes_away {
+            // Answers to others came in the same moment, and are seen first.
+            yield_now().await;
+        }
+        if choice == ProtocolChoice::Auto && failure::requires_http1(failure) {
+            // No connection of HTTP/2 is left after this, so it comes here once.
+            set.require_http1();
+        } else if choice == ProtocolChoice::Auto
+            && failure::ends_connection(failure)
+            && set.note_gone(lease)
+        {
+            // As above, or another one was told so at the same time.
+        } else if finds_out && !self.is_repeated {
+            // Some servers close a connection over which two requests come at once, and answer neither.
+            self.may_follow = false;
+            self.is_repeated = true;
+        } else if lease.is_behind {
+            // After a few of these none is sent behind another any more.
+            set.note_unanswered(!failure::had_no_turn(failure));
+        } else if self.is_repeated || !(lease.reused || is_unprocessed) {
+            return false;
         } else {
             // Each that answers others before brings the rest nearer to its turn.
-            gone += u32::from(goes_away && lease.answers() == 0);
-            is_repeated = !goes_away || gone >= MOST_GONE;
+            self.gone += u32::from(goes_away && lease.answers() == 0);
+            self.is_repeated = !goes_away || self.gone >= MOST_GONE;
             if !is_unprocessed {
                 // What idled as long as this one is as likely to be dead.
                 set.close_idle();
             }
         }
-        tracing::debug!(%error, origin = %set.origin(), "sending again");
+        true
     }
 }
 

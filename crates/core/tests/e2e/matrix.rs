@@ -48,7 +48,7 @@ fn nginx_over_tls_and_http1() {
 #[test]
 fn nginx_that_ends_each_connection_after_few_requests() {
     let files: Vec<_> =
-        (0..400).map(|index| VirtualFile::new(&format!("/{index}"), 2_000, index)).collect();
+        (0..400).map(|index| VirtualFile::new(format!("/{index}"), 2_000, index)).collect();
     let Some(nginx) = Nginx::start_with(&files, "keepalive_requests 2;") else { return };
     let http = trusting(nginx.certificate(), ProtocolChoice::Auto);
     let client = builder().http(http).build().unwrap();
