@@ -18,14 +18,16 @@ pub struct ShortLives {
 
 impl ShortLives {
     /// The connection number `id` ends after so many `answers`, and requests that it did not answer have to be made again;
-    /// `newest` is the highest number there is. Returns whether so few are what all of them give.
-    pub fn on_end(&mut self, id: u64, newest: u64, answers: u32) -> bool {
+    /// `newest` is the highest number there is, and `is_silent` says that none has given any answer. Returns whether so few are
+    /// what all of them give.
+    pub fn on_end(&mut self, id: u64, newest: u64, answers: u32, is_silent: bool) -> bool {
         if answers > FEW_ANSWERS {
             self.generations = 0;
         }
         let is_next = self.generations == 0 || id > self.newest;
-        // One that has answered nothing may have ended for another reason.
-        if (1..=FEW_ANSWERS).contains(&answers) && is_next {
+        // One that has answered nothing beside others may have been one too many.
+        let is_short = answers <= FEW_ANSWERS && (answers > 0 || is_silent);
+        if is_short && is_next {
             self.generations += 1;
             self.newest = newest;
         }
@@ -41,18 +43,30 @@ mod tests {
     fn three_generations_of_few_answers_tell() {
         let mut lives = ShortLives::default();
         for id in 1..=8 {
-            assert!(!lives.on_end(id, 8, 1), "these were open together");
+            assert!(!lives.on_end(id, 8, 1, false), "these were open together");
         }
-        assert!(!lives.on_end(9, 12, 10) && !lives.on_end(12, 12, 1));
-        assert!(!lives.on_end(13, 14, 0), "for another reason");
-        assert!(lives.on_end(15, 15, 2));
+        assert!(!lives.on_end(9, 12, 10, false) && !lives.on_end(12, 12, 1, false));
+        assert!(!lives.on_end(13, 14, 0, false), "for another reason");
+        assert!(lives.on_end(15, 15, 2, false));
+    }
+
+    #[test]
+    fn connections_that_give_none_tell_where_nothing_was_answered() {
+        let mut lives = ShortLives::default();
+        assert!(!(1..9).any(|id| lives.on_end(id, id, 0, false)));
+        assert!(!lives.on_end(9, 9, 0, true) && !lives.on_end(10, 10, 0, true));
+        assert!(lives.on_end(11, 11, 0, true));
     }
 
     #[test]
     fn one_that_gives_many_tells_otherwise() {
         let mut lives = ShortLives::default();
-        assert!(!lives.on_end(1, 1, 1) && !lives.on_end(2, 2, 1));
-        assert!(!lives.on_end(3, 3, 11) && !lives.on_end(4, 4, 1) && !lives.on_end(5, 5, 1));
-        assert!(lives.on_end(6, 6, 1));
+        assert!(!lives.on_end(1, 1, 1, false) && !lives.on_end(2, 2, 1, false));
+        assert!(
+            !lives.on_end(3, 3, 11, false)
+                && !lives.on_end(4, 4, 1, false)
+                && !lives.on_end(5, 5, 1, false)
+        );
+        assert!(lives.on_end(6, 6, 1, false));
     }
 }

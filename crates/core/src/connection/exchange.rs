@@ -35,7 +35,7 @@ const LATEST_PROOF: Duration = Duration::from_secs(10);
 
 /// So many connections that go away without any answer, and a request that they did nothing about (RFC 9113, section 8.7) is
 /// not made again.
-const MOST_GONE: u32 = 8;
+const MOST_GONE: u32 = 32;
 
 /// What is asked for.
 #[derive(Clone)]
@@ -98,6 +98,9 @@ pub(super) async fn exchange(
                 let asks_to_wait = head.headers().contains_key(RETRY_AFTER);
                 let is_served = !ErrorKind::of_status(head.status(), asks_to_wait).is_overload();
                 set.note_answer(&lease, took, is_served);
+                if set.refuses_http1(&lease, head.status().as_u16() < 400) {
+                    continue;
+                }
                 if let Some(moved) = moved.take() {
                     moved.end_answered();
                 }
@@ -168,6 +171,9 @@ impl Tries {
         finds_out: bool,
         failure: &SendFailure,
     ) -> bool {
+        if set.refuses_http1(lease, false) {
+            return true;
+        }
         let is_unprocessed = failure::is_unprocessed(failure);
         let goes_away = failure::goes_away(failure);
         if goes_away {

@@ -314,16 +314,16 @@ impl OriginSet {
     fn spawn_open(self: &Rc<Self>, room: Room) {
         let set = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let is_http1 = set.choice.is_http1();
+            let is_http1 = set.choice.begin_opening();
             set.opener.telemetry().begins();
             let opening = set.opener.open(&set.origin, &set.route, &room, is_http1);
             let result = panics::caught(|| set.origin.to_string(), opening).await;
             set.state.borrow_mut().opening -= 1;
             match result {
                 // It has turned out meanwhile that this one is of no use.
-                Ok(_) if set.choice.is_http1() != is_http1 => set.pump(),
+                Ok(_) if !set.choice.takes(is_http1) => set.pump(),
                 Ok(established) => set.adopt(established, room),
-                Err(error) if set.choice.is_http2_after(&error) => set.pump(),
+                Err(_) if set.ends_trial(is_http1) => set.pump(),
                 Err(error) => set.refused(&error),
             }
         });

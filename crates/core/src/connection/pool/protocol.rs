@@ -2,24 +2,26 @@
 //! be shared.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use pelton_algos::short_lives::ShortLives;
 
 use super::super::telemetry::Protocol;
 use super::{Lease, OriginSet};
-use crate::{Error, ErrorKind};
 
 /// Whether HTTP/1.1 is spoken with an origin that may know HTTP/2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Http1 {
     #[default]
     NotAsked,
-    /// The server does not take over HTTP/2 what it is asked for.
-    Required,
-    /// Its connections end after few answers.
-    Preferred,
-    /// It does not speak it.
-    Unknown,
+    /// The next connection that is opened finds out whether it is answered as well, while those of HTTP/2 go on.
+    ToBeTried,
+    /// That one is there, or on its way.
+    Tried,
+    /// It is, and connections of HTTP/2 end after few answers; or the server takes nothing else.
+    Spoken,
+    /// It is not, or it is refused.
+    Refused,
 }
 
 /// What to speak with an origin.
@@ -30,47 +32,86 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn is_http1(&self) -> bool {
-        matches!(self.http1.get(), Http1::Required | Http1::Preferred)
+    /// Whether HTTP/1.1 alone is to be spoken over the connection that is opened now.
+    pub(super) fn begin_opening(&self) -> bool {
+        if self.http1.get() == Http1::ToBeTried {
+            self.http1.set(Http1::Tried);
+            return true;
+        }
+        self.is_http1()
     }
 
-    /// HTTP/1.1 was tried and this came of it. Returns whether HTTP/2 is spoken again for that.
-    pub(super) fn is_http2_after(&self, failure: &Error) -> bool {
-        let is_unknown = self.http1.get() == Http1::Preferred && failure.kind() == ErrorKind::Tls;
-        if is_unknown {
-            self.http1.set(Http1::Unknown);
+    /// Whether one that was opened for HTTP/1.1 alone, or not, is still of use.
+    pub(super) fn takes(&self, is_http1: bool) -> bool {
+        match self.http1.get() {
+            Http1::Spoken => is_http1,
+            Http1::Tried => true,
+            Http1::NotAsked | Http1::ToBeTried | Http1::Refused => !is_http1,
         }
-        is_unknown
+    }
+
+    fn is_http1(&self) -> bool {
+        self.http1.get() == Http1::Spoken
     }
 }
 
 impl OriginSet {
     /// From now on HTTP/1.1 alone is spoken; connections of HTTP/2 take no further request.
     pub(in crate::connection) fn require_http1(&self) {
-        self.speak_http1(Http1::Required);
+        self.choice.http1.set(Http1::Spoken);
+        self.retain(|connection| connection.protocol == Protocol::Http11);
     }
 
-    /// The connection of `lease` ends without an answer to it. Returns whether HTTP/1.1 is spoken from now on, as those of
-    /// HTTP/2 give few answers.
+    /// The connection of `lease` ends without an answer to it. Where those of HTTP/2 give few answers HTTP/1.1 is tried.
+    /// Returns whether it is spoken by now.
     pub(in crate::connection) fn note_gone(&self, lease: &Lease) -> bool {
-        if lease.protocol() != Protocol::Http2 || self.choice.http1.get() == Http1::Unknown {
+        if lease.protocol() != Protocol::Http2 {
             return false;
         }
         let state = self.state.borrow();
         let newest = state.connections.iter().map(|it| it.id.0).max().unwrap_or_default();
         drop(state);
         let mut lives = self.choice.lives.get();
-        let is_short = lives.on_end(lease.id().0, newest, lease.answers());
+        let is_silent = self.answered.is_nothing();
+        let is_short = lives.on_end(lease.id().0, newest, lease.answers(), is_silent);
         self.choice.lives.set(lives);
-        if is_short && !self.choice.is_http1() {
-            tracing::debug!(origin = %self.origin, "HTTP/1.1, as connections of HTTP/2 give few answers");
-            self.speak_http1(Http1::Preferred);
+        if is_short && self.choice.http1.get() == Http1::NotAsked {
+            tracing::debug!(origin = %self.origin, "connections of HTTP/2 give few answers: trying HTTP/1.1");
+            self.choice.http1.set(Http1::ToBeTried);
         }
         self.choice.is_http1()
     }
 
-    fn speak_http1(&self, why: Http1) {
-        self.choice.http1.set(why);
-        self.retain(|connection| connection.protocol == Protocol::Http11);
+    /// What was asked for over the connection of `lease` was answered well, or not. Returns whether that tells that HTTP/2 alone
+    /// is of use, so that it is asked for again.
+    pub(in crate::connection) fn refuses_http1(
+        self: &Rc<Self>,
+        lease: &Lease,
+        is_well: bool,
+    ) -> bool {
+        let is_trial =
+            lease.protocol() == Protocol::Http11 && self.choice.http1.get() == Http1::Tried;
+        if is_trial && is_well {
+            self.require_http1();
+            self.pump();
+        } else if is_trial {
+            self.refuse_http1();
+        }
+        is_trial && !is_well
+    }
+
+    /// HTTP/1.1 was tried and is of no use.
+    fn refuse_http1(&self) {
+        self.choice.http1.set(Http1::Refused);
+        self.retain(|connection| connection.protocol != Protocol::Http11);
+    }
+
+    /// A connection for HTTP/1.1 alone could not be opened. Returns whether that was only tried.
+    pub(super) fn ends_trial(&self, is_http1: bool) -> bool {
+        let is_trial = is_http1 && self.choice.http1.get() == Http1::Tried;
+        if is_trial {
+            self.refuse_http1();
+        }
+        is_trial
     }
 }

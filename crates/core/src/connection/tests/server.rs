@@ -154,7 +154,7 @@ async fn go_away_after(answers: usize, mut stream: impl AsyncRead + AsyncWrite +
     drop(connection);
     // The last one that was answered, in a GOAWAY frame (RFC 9113, section 6.8).
     let mut frame = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];
-    frame.extend((2 * answers as u32 - 1).to_be_bytes());
+    frame.extend((2 * answers as u32).saturating_sub(1).to_be_bytes());
     frame.extend([0; 4]);
     if stream.write_all(&frame).await.is_err() || stream.shutdown().await.is_err() {
         return;

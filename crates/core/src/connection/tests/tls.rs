@@ -72,6 +72,9 @@ impl Secure {
             if request.uri().path() == "/old" && request.version() == Version::HTTP_2 {
                 response.extensions_mut().insert(h2::Reason::HTTP_1_1_REQUIRED);
             }
+            if request.uri().path().starts_with("/new") && request.version() == Version::HTTP_11 {
+                *response.status_mut() = http::StatusCode::UPGRADE_REQUIRED;
+            }
             Box::pin(async move { response }) as _
         };
         let server = Server::start(Some(Arc::new(config)), handler).await;
@@ -121,7 +124,7 @@ fn alpn_picks_the_protocol() {
 }
 
 /// The protocols of 60 answers, 20 at a time, from a server whose connections of HTTP/2 go away after so many.
-async fn protocols_of_answers(secure: &Secure, answers: usize) -> Vec<Protocol> {
+async fn protocols_of_answers(secure: &Secure, answers: usize, path: &str) -> Vec<Protocol> {
     secure.server.answers.set(Some(answers));
     let client = secure.trusting(ProtocolChoice::Auto);
     client.http.set_limit(&origin("https://a.test/"), 4);
@@ -130,8 +133,9 @@ async fn protocols_of_answers(secure: &Secure, answers: usize) -> Vec<Protocol> 
         let all = (0..20).map(|index| {
             let client = &client;
             async move {
-                let path = format!("/{index}");
+                let path = format!("{path}{index}");
                 let mut response = client.get(&format!("https://a.test{path}")).await.unwrap();
+                assert_eq!(response.status, 200);
                 assert_eq!(read(&mut response).await.unwrap(), path);
                 response.protocol
             }
@@ -145,14 +149,18 @@ async fn protocols_of_answers(secure: &Secure, answers: usize) -> Vec<Protocol> 
 fn connections_that_end_after_few_answers_are_not_shared() {
     run(async {
         let both = Secure::new(&["h2", "http/1.1"]).await;
-        let protocols = protocols_of_answers(&both, 2).await;
+        let protocols = protocols_of_answers(&both, 2, "/").await;
         assert!(protocols.starts_with(&[Protocol::Http2]));
         assert!(protocols.ends_with(&[Protocol::Http11; 20]), "{protocols:?}");
-        let protocols = protocols_of_answers(&both, 12).await;
+        let protocols = protocols_of_answers(&both, 12, "/").await;
         assert!(protocols.iter().all(|protocol| *protocol == Protocol::Http2), "{protocols:?}");
+        let protocols = protocols_of_answers(&both, 0, "/").await;
+        assert_eq!(protocols, [Protocol::Http11; 60]);
         let no_other = Secure::new(&["h2"]).await;
-        let protocols = protocols_of_answers(&no_other, 2).await;
-        assert_eq!(protocols, [Protocol::Http2; 60]);
+        for (secure, path) in [(&no_other, "/"), (&both, "/new")] {
+            let protocols = protocols_of_answers(secure, 2, path).await;
+            assert_eq!(protocols, [Protocol::Http2; 60], "{path}");
+        }
     });
 }
 
