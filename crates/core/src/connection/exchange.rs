@@ -171,23 +171,15 @@ impl Tries {
         finds_out: bool,
         failure: &SendFailure,
     ) -> bool {
-        if set.refuses_http1(lease, false) {
-            return true;
-        }
         let is_unprocessed = failure::is_unprocessed(failure);
         let goes_away = failure::goes_away(failure);
         if goes_away {
             // Answers to others came in the same moment, and are seen first.
             yield_now().await;
         }
-        if choice == ProtocolChoice::Auto && failure::requires_http1(failure) {
-            // No connection of HTTP/2 is left after this, so it comes here once.
-            set.require_http1();
-        } else if choice == ProtocolChoice::Auto
-            && failure::ends_connection(failure)
-            && set.note_gone(lease)
-        {
-            // As above, or another one was told so at the same time.
+        let may_change = choice == ProtocolChoice::Auto;
+        if set.refuses_http1(lease, false) || may_change && set.changes_to_http1(lease, failure) {
+            // What speaks it no more gets no further request, so this one comes here once for that.
         } else if finds_out && !self.is_repeated {
             // Some servers close a connection over which two requests come at once, and answer neither.
             self.may_follow = false;

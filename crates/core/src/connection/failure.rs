@@ -83,7 +83,8 @@ fn is_no_http2(error: &h2::Error) -> bool {
 /// (RFC 9113, section 8.7).
 pub(super) fn is_unprocessed(failure: &SendFailure) -> bool {
     let SendFailure::Http2(error) = failure else { return false };
-    goes_away(failure) || error.is_remote() && error.reason() == Some(Reason::REFUSED_STREAM)
+    // One that goes away tells so to the requests that it will not answer.
+    error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM))
 }
 
 /// Whether its connection has ended, or ends.
@@ -91,9 +92,10 @@ pub(super) fn ends_connection(failure: &SendFailure) -> bool {
     goes_away(failure) || transport_error(failure).is_some()
 }
 
-/// Whether its connection goes away, as that tells the requests that it will not answer.
+/// Whether its connection goes away, and not because the server was asked for too much or what it could not take.
 pub(super) fn goes_away(failure: &SendFailure) -> bool {
-    matches!(failure, SendFailure::Http2(error) if error.is_remote() && error.is_go_away())
+    matches!(failure, SendFailure::Http2(error)
+        if error.is_remote() && error.is_go_away() && error.reason() == Some(Reason::NO_ERROR))
 }
 
 /// Whether the server says that it is asked for too much (RFC 9113, section 7).

@@ -68,6 +68,7 @@ pub(super) struct OriginSet {
     pub(super) rtt: Cell<Option<Duration>>,
     /// A connection may idle that nobody waits for.
     freed: Notify,
+    /// Whether HTTP/1.1 is spoken where HTTP/2 was agreed on.
     choice: Choice,
     order: Order,
     /// How it went with parts of ranges that were asked for before their turn.

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use pelton_algos::short_lives::ShortLives;
 
+use super::super::failure;
+use super::super::open::SendFailure;
 use super::super::telemetry::Protocol;
 use super::{Lease, OriginSet};
 
@@ -56,15 +58,29 @@ impl Choice {
 }
 
 impl OriginSet {
+    /// The connection of `lease` gave this `failure` and no answer. Returns whether HTTP/1.1 is spoken by now: as the server wants
+    /// that, or as HTTP/2 is not worth it.
+    pub(in crate::connection) fn changes_to_http1(
+        &self,
+        lease: &Lease,
+        failure: &SendFailure,
+    ) -> bool {
+        if failure::requires_http1(failure) {
+            self.require_http1();
+            return true;
+        }
+        failure::ends_connection(failure) && self.note_gone(lease)
+    }
+
     /// From now on HTTP/1.1 alone is spoken; connections of HTTP/2 take no further request.
-    pub(in crate::connection) fn require_http1(&self) {
+    fn require_http1(&self) {
         self.choice.http1.set(Http1::Spoken);
         self.retain(|connection| connection.protocol == Protocol::Http11);
     }
 
     /// The connection of `lease` ends without an answer to it. Where those of HTTP/2 give few answers HTTP/1.1 is tried.
     /// Returns whether it is spoken by now.
-    pub(in crate::connection) fn note_gone(&self, lease: &Lease) -> bool {
+    fn note_gone(&self, lease: &Lease) -> bool {
         if lease.protocol() != Protocol::Http2 {
             return false;
         }

@@ -44,8 +44,8 @@ pub(super) struct Server {
     pub(super) address: SocketAddr,
     pub(super) accepted: Rc<Cell<usize>>,
     pub(super) seen: Rc<RefCell<Vec<Seen>>>,
-    /// How many requests are answered over each connection of HTTP/2, by their path, before it goes away.
-    pub(super) answers: Rc<Cell<Option<usize>>>,
+    /// How many requests are answered over each connection of HTTP/2, by their path, before it goes away, and why.
+    pub(super) answers: Rc<Cell<Option<(usize, h2::Reason)>>>,
 }
 
 impl Server {
@@ -107,7 +107,7 @@ async fn serve(
     connection: usize,
     seen: Rc<RefCell<Vec<Seen>>>,
     handler: Rc<Handler>,
-    answers: Option<usize>,
+    answers: Option<(usize, h2::Reason)>,
 ) {
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Over(connection));
@@ -141,7 +141,10 @@ async fn serve(
     }
 }
 
-async fn go_away_after(answers: usize, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+async fn go_away_after(
+    (answers, reason): (usize, h2::Reason),
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+) {
     let Ok(mut connection) = h2::server::handshake(&mut stream).await else { return };
     for _ in 0..answers {
         let Some(Ok((request, mut respond))) = connection.accept().await else { return };
@@ -155,7 +158,7 @@ async fn go_away_after(answers: usize, mut stream: impl AsyncRead + AsyncWrite +
     // The last one that was answered, in a GOAWAY frame (RFC 9113, section 6.8).
     let mut frame = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];
     frame.extend((2 * answers as u32).saturating_sub(1).to_be_bytes());
-    frame.extend([0; 4]);
+    frame.extend(u32::from(reason).to_be_bytes());
     if stream.write_all(&frame).await.is_err() || stream.shutdown().await.is_err() {
         return;
     }

@@ -125,7 +125,7 @@ fn alpn_picks_the_protocol() {
 
 /// The protocols of 60 answers, 20 at a time, from a server whose connections of HTTP/2 go away after so many.
 async fn protocols_of_answers(secure: &Secure, answers: usize, path: &str) -> Vec<Protocol> {
-    secure.server.answers.set(Some(answers));
+    secure.server.answers.set(Some((answers, h2::Reason::NO_ERROR)));
     let client = secure.trusting(ProtocolChoice::Auto);
     client.http.set_limit(&origin("https://a.test/"), 4);
     let mut protocols = Vec::new();
@@ -161,6 +161,21 @@ fn connections_that_end_after_few_answers_are_not_shared() {
             let protocols = protocols_of_answers(secure, 2, path).await;
             assert_eq!(protocols, [Protocol::Http2; 60], "{path}");
         }
+    });
+}
+
+#[test]
+fn who_is_asked_for_too_much_is_not_asked_again_at_once() {
+    run(async {
+        let secure = Secure::new(&["h2", "http/1.1"]).await;
+        secure.server.answers.set(Some((2, h2::Reason::ENHANCE_YOUR_CALM)));
+        let client = secure.trusting(ProtocolChoice::Auto);
+        client.http.set_limit(&origin("https://a.test/"), 1);
+        let all = (0..20).map(|_| client.get("https://a.test/x"));
+        let all = futures_util::future::join_all(all).await;
+        let refused = all.iter().filter_map(|answer| answer.as_ref().err());
+        assert!(refused.clone().all(|error| error.kind() == ErrorKind::Overloaded));
+        assert_eq!((refused.count(), secure.server.accepted.get()), (16, 2));
     });
 }
 
