@@ -94,20 +94,8 @@ impl OriginBudget {
         retry_after: Option<Duration>,
     ) -> bool {
         // That is told of connections.
-        let is_closed = true;
-        let (served, asked_for) = (0, retry_after);
-        self.cut_for_overload(
-            now,
-            Refusal {
-                began,
-                in_use,
-                served,
-                asked_for,
-                is_closed,
-                is_of_rate: false,
-                may_be_file: false,
-            },
-        )
+        let (asked_for, is_closed) = (retry_after, true);
+        self.cut_for_overload(now, Refusal { asked_for, is_closed, ..Refusal::new(began, in_use) })
     }
 
     /// As many as are being served are allowed from then on.
@@ -493,18 +481,6 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
-    fn refused(began: Timestamp, in_use: u32) -> Refusal {
-        Refusal {
-            began,
-            in_use,
-            served: 0,
-            asked_for: None,
-            is_of_rate: false,
-            is_closed: false,
-            may_be_file: false,
-        }
-    }
-
     #[test]
     fn a_pause_is_of_all_requests_where_they_come_too_soon_or_many_are_refused() {
         let pause = Some(Duration::from_secs(1));
@@ -513,7 +489,7 @@ mod tests {
             (0..16).for_each(|_| {
                 budget.on_success(at(50), at(0));
             });
-            let refusal = Refusal { asked_for: pause, is_of_rate, ..refused(at(60), 16) };
+            let refusal = Refusal { asked_for: pause, is_of_rate, ..Refusal::new(at(60), 16) };
             budget.on_refusal(at(100), refusal);
             budget.allowed(at(101))
         };
@@ -624,8 +600,8 @@ mod tests {
         let mut budget = OriginBudget::new(16);
         for round in 0..100 {
             // Two of twenty, one right after the other.
-            assert!(!budget.on_refusal(at(round * 100), refused(at(0), 3)));
-            assert!(!budget.on_refusal(at(round * 100), refused(at(0), 2)));
+            assert!(!budget.on_refusal(at(round * 100), Refusal::new(at(0), 3)));
+            assert!(!budget.on_refusal(at(round * 100), Refusal::new(at(0), 2)));
             for _ in 0..18 {
                 budget.on_success(at(round * 100), at(round * 100));
             }
@@ -633,7 +609,7 @@ mod tests {
         assert_eq!(budget.capacity(), 16);
         let together: Vec<u32> = (1..=16)
             .rev()
-            .filter(|in_use| budget.on_refusal(at(90_000), refused(at(0), *in_use)))
+            .filter(|in_use| budget.on_refusal(at(90_000), Refusal::new(at(0), *in_use)))
             .collect();
         assert_eq!(together, [13], "a quarter, and once");
         assert_eq!(
@@ -642,7 +618,7 @@ mod tests {
         );
         let mut alone = OriginBudget::new(16);
         assert_eq!(
-            [0; 3].map(|now| alone.on_refusal(at(now), refused(at(now), 1))),
+            [0; 3].map(|now| alone.on_refusal(at(now), Refusal::new(at(now), 1))),
             [false, false, true]
         );
     }
@@ -661,7 +637,7 @@ mod tests {
             let in_use = under_way.len() as u32;
             let Some((began, is_refused)) = under_way.pop_front() else { continue };
             if is_refused {
-                budget.on_refusal(now, refused(began, in_use));
+                budget.on_refusal(now, Refusal::new(began, in_use));
             } else {
                 budget.on_success(now, began);
             }
@@ -699,7 +675,7 @@ mod tests {
                 budget.on_answer(at(began), 1);
                 budget.on_success(at(now), at(began));
             } else {
-                budget.on_refusal(at(now), refused(at(began), budget.capacity()));
+                budget.on_refusal(at(now), Refusal::new(at(began), budget.capacity()));
             }
             while budget.allowed(at(now)) == 0 {
                 now += 1;
@@ -745,12 +721,12 @@ mod tests {
         };
         (1..=16).for_each(|served| answer(&mut budget, 100, served));
         (0..12).for_each(|_| {
-            budget.on_refusal(at(200), Refusal { served: 1, ..refused(at(150), 16) });
+            budget.on_refusal(at(200), Refusal { served: 1, ..Refusal::new(at(150), 16) });
         });
         let cut = budget.capacity();
         assert!(cut < 16);
         for millis in [1_500, 3_000] {
-            budget.on_refusal(at(millis), Refusal { served: 1, ..refused(at(millis), 2) });
+            budget.on_refusal(at(millis), Refusal { served: 1, ..Refusal::new(at(millis), 2) });
         }
         assert_eq!((budget.capacity(), budget.vain_requests()), (cut, 2), "two are not too many");
         assert_eq!(budget.allowed_beside(at(3_000), 7), cut.min(8), "what it serves, and a try");
@@ -765,7 +741,7 @@ mod tests {
         let requests = |budget: &OriginBudget, now| budget.requests_beside(at(now), 0, 100, 90);
         assert_eq!((budget.capacity(), requests(&budget, 0)), (8, 90));
         let refuse = |budget: &mut OriginBudget, millis, is_closed| {
-            let refusal = Refusal { is_closed, served: 2, ..refused(at(millis - 50), 80) };
+            let refusal = Refusal { is_closed, served: 2, ..Refusal::new(at(millis - 50), 80) };
             (0..16).for_each(|_| {
                 budget.on_refusal(at(millis), refusal);
             });
@@ -786,7 +762,7 @@ mod tests {
     fn who_was_away_from_the_start_is_soon_asked_for_more() {
         let mut budget = OriginBudget::new(16);
         budget.on_overload(at(0), at(0), 2, None);
-        budget.on_refusal(at(1_200), refused(at(1_100), 1));
+        budget.on_refusal(at(1_200), Refusal::new(at(1_100), 1));
         assert_eq!(budget.capacity(), 1);
         budget.on_answer(at(2_000), 1);
         budget.on_success(at(2_000), at(2_000));
@@ -807,7 +783,7 @@ mod tests {
             });
             for refusal in 0..12 {
                 let now = now + 100 + refusal * 500;
-                budget.on_refusal(at(now), Refusal { served: 1, ..refused(at(now), 2) });
+                budget.on_refusal(at(now), Refusal { served: 1, ..Refusal::new(at(now), 2) });
             }
             assert!(!budget.refuses_by_chance(), "{ban}");
         }
@@ -884,7 +860,8 @@ mod tests {
     fn who_serves_the_others_is_soon_asked_for_more_again() {
         let mut budget = OriginBudget::new(16);
         let refused_beside = |budget: &mut OriginBudget, millis, served| {
-            let refusal = Refusal { served, is_closed: true, ..refused(at(millis), served + 1) };
+            let refusal =
+                Refusal { served, is_closed: true, ..Refusal::new(at(millis), served + 1) };
             let is_cut = budget.on_unserved(at(millis), served, served, true);
             budget.on_refusal(at(millis), refusal);
             is_cut
@@ -913,7 +890,7 @@ mod tests {
         for began in [0, 40] {
             let mut budget = OriginBudget::new(16);
             for _ in 0..3 {
-                budget.on_refusal(at(30), Refusal { is_closed: true, ..refused(at(0), 6) });
+                budget.on_refusal(at(30), Refusal { is_closed: true, ..Refusal::new(at(0), 6) });
             }
             budget.on_overload(at(30), at(0), 6, None);
             let cut = budget.capacity();

@@ -63,6 +63,21 @@ pub struct Refusal {
     pub may_be_file: bool,
 }
 
+impl Refusal {
+    /// One that says no more than when it `began`, and how many requests were under way.
+    pub(crate) const fn new(began: Timestamp, in_use: u32) -> Self {
+        Self {
+            began,
+            in_use,
+            served: 0,
+            asked_for: None,
+            is_of_rate: false,
+            is_closed: false,
+            may_be_file: false,
+        }
+    }
+}
+
 /// What a refusal tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {

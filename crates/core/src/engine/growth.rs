@@ -143,8 +143,7 @@ impl Engine {
             _ => limits.max_connections.saturating_mul(pipelined).min(self.room.pipelined),
         };
         // Further ones that share as many connections bring no window: each only waits for others, if not for its server.
-        let share = !self.origins.is_empty()
-            && self.origins.iter().all(super::origin::OriginState::multiplexes);
+        let share = !self.origins.is_empty() && self.origins.iter().all(OriginState::multiplexes);
         let are_long = self.room.requests == u32::MAX;
         let wait_for_windows = share && are_long && !self.are_answers_thought_about();
         let windows = if wait_for_windows { self.room.shared } else { u32::MAX };

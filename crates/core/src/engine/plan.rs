@@ -11,6 +11,7 @@ use pelton_algos::units::{BitRate, Bytes};
 
 use super::Engine;
 use super::event::Action;
+use super::origin::OriginState;
 use super::rates::connections_within;
 use crate::connection::Scheme;
 
@@ -227,16 +228,17 @@ impl Engine {
             return;
         }
         let is_thrifty = self.is_thrifty();
-        let files =
-            clusters.iter().map(|cluster| cluster.files).sum::<u64>().min(u32::MAX.into()) as u32;
+        let files: u64 = clusters.iter().map(|cluster| cluster.files).sum();
         // A large file would wait behind further ones over shared connections, where each cut leaves
         // what the server has written on its way.
-        let shares = self.origins.iter().any(super::origin::OriginState::multiplexes);
+        let shares = self.origins.iter().any(OriginState::multiplexes);
         let most = match (shares, is_thrifty) {
             (true, _) => decision.channels(),
             (false, true) => decision.max_channels,
             // No file can be shared at the end: others follow those that end first, as others take longer on a full path.
-            (false, false) if self.give_wholes() => decision.channels().max(files / 3),
+            (false, false) if self.give_wholes() => {
+                decision.channels().max(u32::try_from(files / 3).unwrap_or(u32::MAX))
+            }
             (false, false) => u32::MAX,
         };
         decision.prefer_files(clusters, most.min(limits.max_files), shares || is_thrifty);

@@ -11,6 +11,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::{Action, FileId};
+use super::origin::OriginState;
 use super::watch::Recent;
 use super::{Engine, Stream};
 
@@ -148,7 +149,7 @@ impl Engine {
 
     /// Whether requests share connections.
     pub(super) fn shares_connections(&self) -> bool {
-        self.origins.iter().any(super::origin::OriginState::multiplexes)
+        self.origins.iter().any(OriginState::multiplexes)
     }
 
     /// Whether the path carries far less than it was seen to, and no rate grows.
