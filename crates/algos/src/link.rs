@@ -1,51 +1,19 @@
 //! What is believed of the link, and the filters that build the belief.
 
+mod config;
+mod estimate;
 mod filters;
 mod longer;
 
 use std::time::Duration;
 
+pub use self::config::LinkConfig;
+pub use self::estimate::LinkEstimate;
 use self::filters::{HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
 use self::longer::LongerPath;
 use crate::pace::{FirstPace, Pace};
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
-
-/// What the formulas need to know of a link.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinkEstimate {
-    /// Round-trip time without queues.
-    pub rtt: Duration,
-    /// What the link carries, in goodput.
-    pub bandwidth: BitRate,
-    /// What one stream can keep in flight (`bufSize` in papers/001).
-    pub stream_window: Bytes,
-}
-
-impl LinkEstimate {
-    /// The bandwidth-delay product: "`BDP <- BW * RTT`" (papers/001, Algorithm 1 line 3).
-    pub fn bdp(&self) -> Bytes {
-        self.bandwidth * self.rtt
-    }
-
-    /// The same link where each round trip takes `time`, and a stream brings as much in that as before.
-    #[must_use]
-    pub fn stretched_to(self, time: Duration) -> Self {
-        let times = time.as_secs_f64() / self.rtt.as_secs_f64().max(f64::MIN_POSITIVE);
-        Self { rtt: time, stream_window: self.stream_window.scale(times), ..self }
-    }
-
-    /// Whether bandwidth or RTT differ from `other` by more than `factor` either way.
-    pub fn differs_from(&self, other: &Self, factor: f64) -> bool {
-        self.differs_in_bandwidth(other, factor)
-            || are_apart(self.rtt.as_secs_f64(), other.rtt.as_secs_f64(), factor)
-    }
-
-    /// Whether the bandwidth alone does.
-    pub fn differs_in_bandwidth(&self, other: &Self, factor: f64) -> bool {
-        are_apart(self.bandwidth.bps(), other.bandwidth.bps(), factor)
-    }
-}
 
 /// Goodput is so near at least to the pace of answers that filled the path: requests and queues leave gaps.
 const NEAR_PACE: f64 = 0.7;
@@ -67,43 +35,6 @@ const BESIDE_PACE: f64 = 2.0;
 
 /// What waited behind a lost segment makes a sample hardly so many times as much as the path brings.
 const FAR_BEYOND_PACE: f64 = 8.0;
-
-fn are_apart(a: f64, b: f64, factor: f64) -> bool {
-    a > b * factor || b > a * factor
-}
-
-/// What is assumed or known before anything was measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinkConfig {
-    /// The user's or host's word for the bandwidth: used until the measurement says otherwise.
-    pub bandwidth_hint: Option<BitRate>,
-    /// The same for the RTT. More than an hour counts as one.
-    pub rtt_hint: Option<Duration>,
-    /// Bandwidth before the first measurement when there is no hint.
-    pub prior_bandwidth: BitRate,
-    /// RTT before the first handshake when there is no hint. More than an hour counts as one.
-    pub prior_rtt: Duration,
-    /// What one stream can keep in flight before it was measured.
-    pub prior_stream_window: Bytes,
-    /// How long a measured maximum (bandwidth) or minimum (RTT) counts.
-    pub memory: Duration,
-}
-
-impl Default for LinkConfig {
-    fn default() -> Self {
-        Self {
-            bandwidth_hint: None,
-            rtt_hint: None,
-            // A common access rate. Too low costs a doubling or two in the first second, too high
-            // costs a few connections that find no work.
-            prior_bandwidth: BitRate::from_mbps(20.0),
-            prior_rtt: Duration::from_millis(50),
-            // The largest window without RFC 7323 scaling; receivers start near it and tune up.
-            prior_stream_window: Bytes::kib(64),
-            memory: Duration::from_secs(10),
-        }
-    }
-}
 
 /// While the rate still grows, the pipe is not full and the true bandwidth is not known: plans are
 /// made for this multiple of what was seen, so that a plan made for a slow start does not confirm

@@ -1,6 +1,7 @@
 //! What a run did: per file, per decision, with joules and their source.
 
 mod costs;
+mod failures;
 mod outbox;
 mod plan;
 
@@ -13,9 +14,11 @@ use pelton_algos::units::{BitRate, Bytes, Joules};
 use serde::Serialize;
 use tokio::time::Instant;
 
+pub(crate) use failures::{common_code, not_begun};
 pub(crate) use plan::plan;
 
 use costs::Costs;
+use failures::{error_report, naming};
 use outbox::{Outbox, Tell};
 use plan::allocations;
 
@@ -23,8 +26,8 @@ use crate::catalog::FileSpec;
 use crate::connection::{ConnectionId, Protocol, shown};
 use crate::engine::{Engine, Failure, FileId};
 use crate::events::{
-    ActiveFile, DecisionMade, ErrorReport, FileReport, FileRestart, FileStart, Plan, Progress,
-    RunEvent, Summary, Waiting, Warning,
+    ActiveFile, DecisionMade, FileReport, FileRestart, FileStart, Plan, Progress, RunEvent,
+    Summary, Waiting, Warning,
 };
 use crate::sink::{Space, full};
 use crate::{Error, ErrorKind};
@@ -381,59 +384,6 @@ impl Recorder {
         }
         Report { plan, summary, files, decisions, failed }
     }
-}
-
-/// Some files failed for different reasons.
-const UNFINISHED: u8 = 7;
-
-/// The exit code for failures with these codes.
-pub(crate) fn common_code(codes: impl Iterator<Item = u8>) -> u8 {
-    let codes: BTreeSet<u8> = codes.collect();
-    match codes.first() {
-        None => 0,
-        Some(code) if codes.len() == 1 => *code,
-        Some(_) => UNFINISHED,
-    }
-}
-
-/// The report of what failed before any of its bytes was asked for.
-pub(crate) fn not_begun(at_s: f64, name: String, url: &url::Url, failure: Failure) -> FileReport {
-    let url = shown(url);
-    let failure = naming(&url, failure);
-    FileReport {
-        at_s,
-        name,
-        url,
-        bytes: 0,
-        seconds: 0.0,
-        connections: 0,
-        protocol: None,
-        resumed_from: 0,
-        restarts: 0,
-        already_there: false,
-        digest: None,
-        energy_j: None,
-        throughput_per_joule: None,
-        ok: false,
-        error: Some(Box::new(error_report(failure))),
-    }
-}
-
-fn error_report(failure: Failure) -> ErrorReport {
-    ErrorReport {
-        code: failure.kind.exit_code(),
-        kind: failure.kind.name(),
-        retryable: failure.kind.may_succeed_later(),
-        message: failure.message,
-    }
-}
-
-/// A message that says which URL failed: some failures know only their host or their file.
-fn naming(url: &str, failure: Failure) -> Failure {
-    if failure.message.contains(url) {
-        return failure;
-    }
-    Failure { message: format!("{url}: {}", failure.message), ..failure }
 }
 
 /// Equation 1 of papers/001; nothing where nothing was drawn.

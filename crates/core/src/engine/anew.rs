@@ -3,7 +3,8 @@
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
-use super::event::{Action, Failure, FileId};
+use super::event::{Action, FileId};
+use super::facts::Failure;
 use super::file::Shelved;
 use super::{Engine, Stream};
 

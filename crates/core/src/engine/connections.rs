@@ -2,60 +2,16 @@
 
 use std::time::Duration;
 
-use pelton_algos::cluster::Cluster;
-use pelton_algos::connections::{self, Together};
+use pelton_algos::connections;
 use pelton_algos::crowding::Crowding;
-use pelton_algos::energy::Forecast;
-use pelton_algos::link::LinkEstimate;
 use pelton_algos::pace::Pace;
-use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::{BitRate, Bytes};
+use pelton_algos::units::Bytes;
 
 use super::event::Action;
 use super::{Engine, OriginId, OriginState};
 use crate::connection::{Origin, Protocol};
-
-/// What joules must come to for who waits longer: they are forecast, and time costs base power for sure.
-const WORTH_WAITING: f64 = 0.95;
-
-/// Who leaves a path free asks for so many times more of short files than would fill what is known of it.
-const MORE_ON_FREE_PATH: f64 = 2.0;
-
-/// Connections that the path has room for.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    /// Where each bears one request.
-    pub(super) separate: u32,
-    /// Where requests share them.
-    pub(super) shared: u32,
-    /// Of those, what larger files need where nothing more is tried.
-    pub(super) few: u32,
-    /// Requests that share connections.
-    pub(super) requests: u32,
-    /// Requests for short files, of which several may wait on one HTTP/1.1 connection.
-    pub(super) pipelined: u32,
-    /// How long the path needs for each of these files, where that is known.
-    pub(super) each: Duration,
-    /// How many of them come together over a connection.
-    pub(super) together: Together,
-}
-
-impl Default for Room {
-    /// Nothing is known of the path.
-    fn default() -> Self {
-        Self {
-            separate: u32::MAX,
-            shared: u32::MAX,
-            few: 0,
-            requests: u32::MAX,
-            pipelined: 0,
-            each: Duration::ZERO,
-            together: Together::ALONE,
-        }
-    }
-}
 
 impl OriginState {
     /// One stream more. Where none share a connection each has one, as far as there may be more.
@@ -118,169 +74,6 @@ impl Engine {
             let of_it = self.streams.values_mut().filter(|it| it.origin == id && !it.has_head);
             of_it.for_each(|stream| stream.in_parts &= !multiplexes);
         }
-    }
-
-    /// Finds out how many connections the path has room for. The numbers of a user are exact.
-    pub(super) fn make_room(&mut self, clusters: &[Cluster]) {
-        if !self.policy.allows_growth() {
-            return;
-        }
-        let for_short_files = self.room_for_short_files(clusters);
-        if for_short_files.is_none() {
-            self.growth.end_guess();
-        }
-        self.room = for_short_files.unwrap_or_else(|| {
-            let link = self.path_of_requests();
-            let seen = self.link.seen_bandwidth().unwrap_or_default();
-            let bandwidth = if seen > link.bandwidth { seen } else { link.bandwidth };
-            let link = LinkEstimate { bandwidth, ..link };
-            let times = self.spread.times();
-            let held = self.held(&link, clusters);
-            let (separate, few) = held.map_or_else(
-                || {
-                    let lossy = self.few_against_losses();
-                    let few = connections::multiplexed(&link).max(self.few_in_use()).max(lossy);
-                    (connections::with_room(&link).max(lossy), few)
-                },
-                |few| (few, few),
-            );
-            let separate = separate.saturating_mul(times);
-            let kept = if held.is_some() { 0 } else { self.kept_early() };
-            let sharing = few.max(kept).saturating_mul(times);
-            let shared = sharing.min(separate).max(kept);
-            let shared = shared + u32::from(self.spread.probes());
-            Room { separate, shared, few, pipelined: 1, ..Room::default() }
-        });
-    }
-
-    /// Connections that larger files share and use at present: as long as a path seems to hold more than it does, it is
-    /// given more of them, and who takes them away then takes windows that fill it.
-    fn few_in_use(&self) -> u32 {
-        let shares = self.origins.iter().filter(|origin| origin.multiplexes());
-        let streams: u32 = shares.map(|origin| origin.streams).sum();
-        self.room.few.min(streams / self.spread.times())
-    }
-
-    /// Connections that fill the path with the windows that losses leave them.
-    fn few_against_losses(&self) -> u32 {
-        if self.is_thrifty() {
-            return 0;
-        }
-        let best = self.link.best_seen().unwrap_or_default();
-        self.losses.connections(best * self.link.estimate().rtt)
-    }
-
-    /// Connections for which a path has room that was seen to be slow. Files that end before their windows have grown
-    /// overfill nothing.
-    fn held(&self, link: &LinkEstimate, clusters: &[Cluster]) -> Option<u32> {
-        let is_long = |cluster: &Cluster| cluster.mean_size >= SPLIT_FLOOR;
-        if !clusters.iter().all(is_long) {
-            return None;
-        }
-        let bandwidth = self.link.paced_bandwidth()?;
-        let held = connections::held(&LinkEstimate { bandwidth, ..*link });
-        (held < DEFAULT_CHANNELS).then_some(held)
-    }
-
-    /// Before anything is known of files and link, the first requests find out. Nothing where the files
-    /// take more than a few round trips.
-    fn room_for_short_files(&self, clusters: &[Cluster]) -> Option<Room> {
-        let files: u64 = clusters.iter().map(|cluster| cluster.files).sum();
-        let sizes =
-            clusters.iter().map(|cluster| cluster.mean_size.0.saturating_mul(cluster.files));
-        let bytes = sizes.fold(0, u64::saturating_add);
-        // While no size is known, files are taken to be small: connections for nothing cost less
-        // than round trips.
-        let knows_sizes = self.sizes.knows_any();
-        let mean_size = Bytes(if knows_sizes { bytes / files.max(1) } else { u64::MAX });
-        let link = self.path_of_requests();
-        let link = link.stretched_to(self.answers.wait_for_file(link.rtt));
-        let seen = self.link.seen_bandwidth();
-        let on = |bandwidth| LinkEstimate { bandwidth, ..link };
-        let thought = seen.filter(|_| link.rtt > self.link.estimate().rtt).map(on);
-        if knows_sizes && mean_size > connections::short_file(thought.as_ref()) {
-            return None;
-        }
-        // Where nothing queues it carries more than is known of it.
-        let on_free = if self.path_is_free { MORE_ON_FREE_PATH } else { 1.0 };
-        let on = |bandwidth: BitRate| on(bandwidth * on_free);
-        // Files that are here already bring no more than heads, whatever the path carries.
-        let brings_heads = knows_sizes && mean_size == Bytes(0);
-        let separate = match seen {
-            _ if brings_heads => u32::MAX,
-            // What the path carries is not known.
-            Some(_) if self.waits_for_servers() => u32::MAX,
-            Some(bandwidth) => connections::for_short_files(&on(bandwidth), mean_size),
-            None if knows_sizes => connections::for_short_files(&on(BitRate::ZERO), mean_size),
-            None => u32::MAX,
-        };
-        let known = seen.or_else(|| self.link.rests_on_hint().then_some(link.bandwidth)).map(on);
-        let sharing = connections::for_sharing(known.as_ref(), mean_size, Bytes(bytes));
-        // A full path needs no more windows, and many files are under way over each.
-        let shared = if self.link.was_full() {
-            connections::with_room(&link)
-        } else {
-            sharing.connections.max(self.opened_ahead(files))
-        };
-        // Nothing is saved of a server's thoughts, nor of redirects, by asking behind one another.
-        let path = self.link.estimate();
-        let pipelined = seen.map_or(0, |bandwidth| {
-            let answer = connections::answer(mean_size);
-            connections::for_pipelined_files(&LinkEstimate { bandwidth, ..path }, answer)
-        });
-        // Servers that think for long leave a path empty that seems to be slow.
-        let times = self.spread.times();
-        let separate = separate.saturating_mul(times).saturating_add(self.spread.probes().into());
-        // As many as over connections of their own.
-        let requests = match known {
-            _ if brings_heads => self.limits().max_connections,
-            Some(_) if self.waits_for_servers() => self.limits().max_connections,
-            _ => sharing.requests,
-        };
-        let requests = requests.saturating_mul(times);
-        let pipelined = match seen.map(|bandwidth| LinkEstimate { bandwidth, ..link }) {
-            Some(link) if !self.pays_for_heads(&link, files, Bytes(bytes), separate, pipelined) => {
-                1
-            }
-            _ => pipelined,
-        };
-        let each = match self.link.best_seen() {
-            Some(best) if knows_sizes && !brings_heads && !self.waits_for_servers() => {
-                connections::answer(mean_size).min(connections::FIRST_FLIGHT) / (best * on_free)
-            }
-            _ => Duration::ZERO,
-        };
-        let together = Together::with_a_flight(mean_size);
-        Some(Room { separate, shared, few: 0, requests, pipelined, each, together })
-    }
-
-    /// Whether all that is known of the path is what servers bring that think about each answer.
-    fn waits_for_servers(&self) -> bool {
-        self.link.waits_for_servers() && self.are_answers_thought_about()
-    }
-
-    /// Whether so many requests that wait on each connection are worth the request for a head behind each of them,
-    /// where joules are what counts.
-    fn pays_for_heads(
-        &self,
-        link: &LinkEstimate,
-        files: u64,
-        bytes: Bytes,
-        separate: u32,
-        pipelined: u32,
-    ) -> bool {
-        let connections = self.limits().max_connections.min(separate);
-        if !self.policy.is_thrifty() || pipelined <= connections {
-            return true;
-        }
-        let handshake = self.handshake();
-        let joules = |at_once, requests_of_each| {
-            let forecast =
-                connections::forecast_of_short_files(link, files, bytes, at_once, requests_of_each);
-            let model = &self.energy_model.0;
-            model.predict(&Forecast { connections, handshake, ..forecast }).get()
-        };
-        joules(pipelined, 2) * WORTH_WAITING < joules(connections, 1)
     }
 
     /// The first answers have told how large files are, or how fast the link is: where files are short,
@@ -381,7 +174,7 @@ impl Engine {
     /// Connections that were opened while nothing was known, and that larger files share from then on: what
     /// a path that loses packets needs, or a long one at first, is there. Until a handshake tells that
     /// the path is full.
-    fn kept_early(&self) -> u32 {
+    pub(super) fn kept_early(&self) -> u32 {
         if self.spread.has_queued() {
             return 0;
         }
@@ -391,7 +184,7 @@ impl Engine {
 
     /// Connections that are opened for so many `files` while the first answers are on their way. Those tell
     /// how many more requests the path takes: then they need not wait for a round trip.
-    fn opened_ahead(&self, files: u64) -> u32 {
+    pub(super) fn opened_ahead(&self, files: u64) -> u32 {
         let is_finding_out = self.link.measured_rtt().is_some()
             && self.link.seen_bandwidth().is_none()
             && self.policy.allows_growth()

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 
-use super::event::{Failure, FileId};
+use super::event::FileId;
+use super::facts::Failure;
 use super::{Engine, Stream, UserLimits};
 use crate::ErrorKind;
 use crate::connection::Origin;

@@ -3,7 +3,8 @@
 use pelton_algos::ranges::ByteRange;
 
 use super::Engine;
-use super::event::{Action, Failure, FileId};
+use super::event::{Action, FileId};
+use super::facts::Failure;
 use super::file::State;
 
 impl Engine {

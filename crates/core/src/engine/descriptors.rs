@@ -3,7 +3,8 @@
 use pelton_algos::time::Timestamp;
 
 use super::Engine;
-use super::event::{Failure, FileId};
+use super::event::FileId;
+use super::facts::Failure;
 
 impl Engine {
     /// What `file` needed could not be opened; the request `began` then. It says nothing about the file,

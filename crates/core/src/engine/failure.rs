@@ -6,7 +6,8 @@ use pelton_algos::refused_files::Forbidden;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
-use super::event::{Action, Failure, FileId};
+use super::event::{Action, FileId};
+use super::facts::Failure;
 use super::file::{Entry, State};
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;

@@ -11,7 +11,7 @@ use pelton_algos::time::Timestamp;
 use url::Url;
 
 use super::OriginId;
-use super::event::{Existing, Resumable, Validator};
+use super::facts::{Existing, Resumable, Validator};
 use crate::catalog::{Digest, FileSpec};
 
 /// How often a rerun is told of a file: what its process' end costs is a percent or two of it.

@@ -8,7 +8,8 @@ use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
-use super::event::{Action, Existing, Failure, FileId, Head, Validator};
+use super::event::{Action, FileId};
+use super::facts::{Existing, Failure, Head, Validator};
 use super::file::{OpenedAs, Shelved};
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};

@@ -6,7 +6,8 @@ use pelton_algos::limits::Refusal;
 use pelton_algos::refused_files::FirstRequests;
 use pelton_algos::time::Timestamp;
 
-use super::event::{Action, Failure, FileId};
+use super::event::{Action, FileId};
+use super::facts::Failure;
 use super::failure::patiently;
 use super::file::Entry;
 use super::origin::Contact;

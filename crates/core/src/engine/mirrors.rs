@@ -2,7 +2,8 @@
 
 use pelton_algos::ranges::StreamId;
 
-use super::event::{Failure, FileId, Head};
+use super::event::FileId;
+use super::facts::{Failure, Head};
 use super::file::{Entry, State};
 use super::{Engine, OriginId};
 use crate::ErrorKind;

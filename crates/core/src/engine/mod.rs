@@ -14,6 +14,7 @@ mod descriptors;
 mod dispatch;
 mod ends;
 mod event;
+mod facts;
 mod failure;
 mod file;
 mod growth;
@@ -26,6 +27,7 @@ mod origin;
 mod plan;
 mod rates;
 mod redirects;
+mod room;
 mod shares;
 mod space;
 mod splits;
@@ -62,15 +64,14 @@ use pelton_algos::units::{BitRate, Bytes, Joules};
 
 use active::ActiveFiles;
 pub use config::{EngineConfig, Totals, UserLimits};
-use connections::Room;
 use control::cancelled;
-pub use event::{
-    Action, Event, Existing, Failure, Fetch, FileId, Head, Opened, Outcome, Resumable, Validator,
-};
+pub use event::{Action, Event, Fetch, FileId, Opened, Outcome};
+pub use facts::{Existing, Failure, Head, Resumable, Validator};
 use file::{Entry, State};
 pub use learnt::{Known, Learnt};
 use origin::{OriginId, OriginState};
 pub use plan::ClusterUse;
+use room::Room;
 use space::Full;
 use waiting::Waiting;
 use watch::Recent;

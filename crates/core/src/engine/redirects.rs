@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
 
-use super::event::{Failure, FileId};
+use super::event::FileId;
+use super::facts::Failure;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 use crate::connection::Origin;

@@ -7,7 +7,8 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
 use super::Engine;
-use super::event::{Action, Failure, FileId};
+use super::event::{Action, FileId};
+use super::facts::Failure;
 use crate::ErrorKind;
 
 /// The first look for space; each further one comes twice as late.

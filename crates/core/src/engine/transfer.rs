@@ -5,7 +5,8 @@ use pelton_algos::silence::SHORT_END;
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
-use super::event::{Action, Existing, Failure, FileId, Opened, Outcome};
+use super::event::{Action, FileId, Opened, Outcome};
+use super::facts::{Existing, Failure};
 use super::file::{OpenedAs, State};
 use super::heads::size_conflict;
 use super::{Engine, Stream};

@@ -10,7 +10,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 use url::Url;
 
-use super::event::Head;
+use super::facts::Head;
 use super::{Engine, FileId, Resumable, Totals, UserLimits};
 use crate::catalog::{Digest, FileSpec};
 

@@ -10,7 +10,7 @@ use pelton_algos::tail::{Watched, look_interval};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{BitRate, Bytes};
 
-use super::event::Failure;
+use super::facts::Failure;
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;

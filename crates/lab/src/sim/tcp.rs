@@ -3,11 +3,16 @@
 //! A *chunk* is what leaves at once: two segments or about a millisecond's worth, as Linux sizes its
 //! offloaded packets. Everything that a chunk meets on the link it meets segment by segment.
 
-use std::collections::{BTreeMap, VecDeque};
+mod receiver;
+mod round_trips;
+
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
 
+pub(super) use self::receiver::Receiver;
+use self::round_trips::RoundTrips;
 use super::cubic::{Acked, Cubic};
 
 /// Payload of a full segment: 1500 bytes without [`HEADER`].
@@ -57,35 +62,6 @@ struct Sent {
     settled: bool,
     /// Segments sent later that were acknowledged.
     passed_by: u64,
-}
-
-/// Smoothed round-trip time and time-out (RFC 6298).
-#[derive(Debug, Clone, Copy, Default)]
-struct RoundTrips {
-    smoothed: Option<Duration>,
-    variance: Duration,
-    least: Option<Duration>,
-}
-
-impl RoundTrips {
-    fn on_sample(&mut self, rtt: Duration) {
-        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-        match self.smoothed {
-            None => {
-                self.smoothed = Some(rtt);
-                self.variance = rtt / 2;
-            }
-            Some(smoothed) => {
-                self.variance = (self.variance * 3 + smoothed.abs_diff(rtt)) / 4;
-                self.smoothed = Some((smoothed * 7 + rtt) / 8);
-            }
-        }
-    }
-
-    fn timeout(&self) -> Duration {
-        let Some(smoothed) = self.smoothed else { return FIRST_TIMEOUT };
-        smoothed + (self.variance * 4).max(LEAST_VARIANCE_TERM)
-    }
 }
 
 #[derive(Debug)]
@@ -420,61 +396,4 @@ impl Sender {
 struct Acknowledged {
     bytes: u64,
     newest: Option<Sent>,
-}
-
-/// The client's side: puts bytes in order.
-#[derive(Debug, Default)]
-pub(super) struct Receiver {
-    next_byte: u64,
-    /// What arrived beyond a gap: start to end.
-    beyond: BTreeMap<u64, u64>,
-    /// Segments that wait for an acknowledgement.
-    unacknowledged: u64,
-    /// The first segments of a connection are acknowledged one by one.
-    quick: u64,
-    pub(super) last_number: u64,
-    pub(super) delayed_ack: bool,
-}
-
-/// Linux acknowledges so many segments at once before it begins to delay (`TCP_MAX_QUICKACKS`).
-const QUICK_ACKS: u64 = 16;
-
-impl Receiver {
-    /// Everything before this byte is there.
-    pub(super) const fn next_byte(&self) -> u64 {
-        self.next_byte
-    }
-
-    /// `chunk` arrived as transmission `number`. Returns whether it is acknowledged at once: every
-    /// second segment is, and whatever is out of order (RFC 5681 section 4.2).
-    pub(super) fn on_chunk(&mut self, chunk: Chunk, number: u64) -> bool {
-        self.last_number = number;
-        let end = chunk.start + chunk.length;
-        let in_order = chunk.start == self.next_byte && self.beyond.is_empty();
-        if chunk.start <= self.next_byte {
-            self.next_byte = self.next_byte.max(end);
-        } else {
-            let known = self.beyond.entry(chunk.start).or_insert(end);
-            *known = (*known).max(end);
-        }
-        while let Some(entry) = self.beyond.first_entry() {
-            if *entry.key() > self.next_byte {
-                break;
-            }
-            self.next_byte = self.next_byte.max(entry.remove());
-        }
-        self.unacknowledged += chunk.segments();
-        self.quick += chunk.segments();
-        !in_order || self.unacknowledged >= 2 || self.quick <= QUICK_ACKS
-    }
-
-    /// An acknowledgement leaves. Returns how many were due: one for each second segment.
-    pub(super) fn acknowledge(&mut self) -> u64 {
-        self.delayed_ack = false;
-        std::mem::take(&mut self.unacknowledged).div_ceil(2).max(1)
-    }
-
-    pub(super) const fn has_unacknowledged(&self) -> bool {
-        self.unacknowledged > 0
-    }
 }

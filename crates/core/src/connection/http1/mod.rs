@@ -12,6 +12,7 @@ mod io;
 mod pipe;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -31,6 +32,7 @@ use tokio::sync::oneshot;
 pub(super) use body::Http1Body;
 use io::SharedIo;
 pub(super) use pipe::Pipe;
+use turns::{Home, Lent, Place, Turn};
 
 /// What is read at once while a head is expected: more than nearly all heads, and many small files.
 const HEAD_READ: usize = 16 * 1024;
@@ -345,20 +347,6 @@ impl Http1 {
     }
 }
 
-/// A request that waits for its turn with the stream.
-struct Place {
-    turn: oneshot::Sender<Lent>,
-    /// It asks for a head.
-    is_head: bool,
-}
-
-/// When a request gets the stream to read its answer from.
-enum Turn {
-    /// `None` where the connection has ended.
-    Now(Option<Lent>),
-    Behind(oneshot::Receiver<Lent>),
-}
-
 /// The connection ended when a head had begun.
 #[derive(Debug, thiserror::Error)]
 #[error("in the middle of its head")]
@@ -397,49 +385,4 @@ pub(crate) fn fuzz_head(buffer: &mut BytesMut) -> Option<http::HeaderMap> {
     let _ = head::framing(&http::Method::GET, &response);
     let _ = head::stays_open(&response);
     Some(response.into_parts().0.headers)
-}
-
-/// A stream that serves a request. Unless it is given back, the connection ends with it.
-struct Lent {
-    stream: Stream,
-    home: Home,
-}
-
-impl Lent {
-    /// What a server says behind its answers to all requests belongs to none.
-    fn says_no_more_than_asked(&self) -> bool {
-        let is_awaited = |connection: &Rc<Http1>| !connection.behind.borrow().is_empty();
-        self.stream.buffer.is_empty() || self.home.0.as_ref().is_some_and(is_awaited)
-    }
-
-    /// To whom comes next, or home.
-    fn give_back(self) {
-        let Self { stream, mut home } = self;
-        let Some(connection) = home.0.take() else { return };
-        connection.is_long.set(false);
-        let next = connection.behind.borrow_mut().pop_front();
-        if let Some(next) = next {
-            // If nobody waits there any more, the connection ends with the answer that comes.
-            let _ = next.turn.send(Self { stream, home: Home(Some(connection)) });
-        } else if connection.is_closed.get() || connection.is_spoilt.get() {
-            connection.io.close();
-            connection.close();
-        } else {
-            connection.is_under_way.set(false);
-            connection.idle.replace(Some(stream));
-            connection.wake_watcher();
-        }
-    }
-}
-
-/// Closes the connection whose stream does not come back.
-struct Home(Option<Rc<Http1>>);
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            connection.io.close();
-            connection.close();
-        }
-    }
 }
