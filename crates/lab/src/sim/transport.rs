@@ -111,7 +111,8 @@ impl World {
             Message::Request(stream) => self.on_request(index, stream),
             Message::Further(stream, bytes) => self.on_further(index, stream, bytes),
             Message::Reset(stream) => {
-                let ended = self.connections[index as usize].forget(stream);
+                let connection = &mut self.connections[index as usize];
+                let ended = connection.forget(stream) && !connection.gone;
                 self.responses_under_way -= u32::from(ended);
             }
             Message::Credit(stream, bytes) => {
@@ -120,8 +121,9 @@ impl World {
             }
             Message::Close => {
                 let connection = &mut self.connections[index as usize];
-                connection.gone = true;
-                self.responses_under_way -= connection.unwritten().count() as u32;
+                if !std::mem::replace(&mut connection.gone, true) {
+                    self.responses_under_way -= connection.unwritten().count() as u32;
+                }
             }
         }
     }
