@@ -1,7 +1,10 @@
 //! How far lanes may grow beyond what the formulas ask for.
 
+mod samples;
+
 use std::time::Duration;
 
+use self::samples::{Mean, Noise};
 use crate::time::Timestamp;
 use crate::units::BitRate;
 
@@ -16,7 +19,7 @@ use crate::units::BitRate;
 /// - Responses that come as fast as the path allows show that nothing queues anywhere: the lanes
 ///   are the limit. They double, and may again when the new ones have shown themselves.
 /// - Else, once the rate has stopped growing by itself, they double for a trial and stay if that
-///   brought at least 5 % more throughput; if not, they return to the number before and rest, for
+///   brought at least 5 % more throughput, and more than chance does; if not, they return to the number before and rest, for
 ///   longer each time: a full link stays full. A handshake that had to queue shows at once that it is.
 ///   Where fewer of them then bring much less than they had brought before, there is another trial at once.
 #[derive(Debug, Clone)]
@@ -28,8 +31,11 @@ pub struct LaneGrowth {
     /// Growth did not pay: not tried again before then, and after longer each time.
     resting_until: Timestamp,
     rest: Duration,
+    /// What the present lanes bring.
+    lately: Mean,
+    noise: Noise,
     /// What more lanes brought, and when they ended.
-    missed: Option<(BitRate, Timestamp)>,
+    missed: Option<(Mean, Timestamp)>,
     /// Lanes doubled because nothing queued: not again before then.
     doubled_until: Timestamp,
     /// The last response that had queued somewhere.
@@ -45,7 +51,9 @@ pub struct LaneGrowth {
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     before: u32,
-    rate_before: BitRate,
+    rate_before: Mean,
+    rate: Mean,
+    samples: u32,
     /// Its rate counts from here on.
     judged_at: Timestamp,
 }
@@ -96,6 +104,8 @@ impl Response {
 }
 
 const PAYS: f64 = 1.05;
+/// A trial that has brought more by chance only, for so many samples, has brought nothing.
+const MOST_SAMPLES: u32 = 16;
 /// Fewer lanes that bring so much less than more of them did were too few: their windows did not fill the path alone.
 const MISSED: f64 = 1.25;
 const REST: Duration = Duration::from_secs(20);
@@ -120,6 +130,8 @@ impl Default for LaneGrowth {
             trial: None,
             resting_until: Timestamp::START,
             rest: REST,
+            lately: Mean::default(),
+            noise: Noise::default(),
             missed: None,
             doubled_until: Timestamp::START,
             queued_at: None,
@@ -167,7 +179,10 @@ impl LaneGrowth {
     /// The first answers have shown that it takes so many times the planned lanes to fill the link.
     pub fn widen(&mut self, now: Timestamp, rtt: Duration, factor: u32) {
         self.is_guess = false;
-        self.factor = self.factor.max(factor);
+        if factor > self.factor {
+            self.begin_samples(Mean::default());
+            self.factor = factor;
+        }
         self.doubled_until = now + shows_after(rtt);
     }
 
@@ -202,6 +217,7 @@ impl LaneGrowth {
         let ready = free && lanes.all_busy && lanes.may_double && now >= self.doubled_until;
         if ready {
             (self.trial, self.is_guess) = (None, false);
+            self.begin_samples(Mean::default());
             self.factor = lanes.doubled(self.factor);
             self.doubled_until = now + shows_after(rtt);
         }
@@ -223,19 +239,44 @@ impl LaneGrowth {
             return false;
         }
         self.full_at = Some(now);
-        let in_vain = |trial: &Trial| rate.bps() < trial.rate_before.bps() * PAYS;
-        let Some(trial) = self.trial.filter(in_vain) else { return false };
-        self.end(now, trial, rate);
+        let in_vain = |trial: &Trial| rate.bps() < trial.rate_before.rate().bps() * PAYS;
+        let Some(mut trial) = self.trial.filter(in_vain) else { return false };
+        trial.rate.add(rate);
+        self.end(now, trial);
         true
     }
 
-    /// A trial did not pay, and had come to `rate`.
-    fn end(&mut self, now: Timestamp, trial: Trial, rate: BitRate) {
+    /// A trial did not pay.
+    fn end(&mut self, now: Timestamp, trial: Trial) {
         self.trial = None;
-        self.missed = Some((rate, now));
+        self.missed = Some((trial.rate, now));
+        self.begin_samples(Mean::default());
         self.factor = trial.before;
         self.resting_until = now + self.rest;
         self.rest = self.rest.saturating_mul(2);
+    }
+
+    fn judge(&self, now: Timestamp, mut trial: Trial, rate: BitRate) -> Verdict {
+        if now < trial.judged_at {
+            return Verdict::Open(trial);
+        }
+        trial.rate.add(rate);
+        trial.samples += 1;
+        let gain = trial.rate.rate().bps() / trial.rate_before.rate().bps();
+        let beyond_chance = 1.0 + self.noise.between(&trial.rate, &trial.rate_before);
+        if gain < PAYS || (gain < beyond_chance && trial.samples >= MOST_SAMPLES) {
+            Verdict::InVain(trial)
+        } else if gain < beyond_chance {
+            Verdict::Open(trial)
+        } else {
+            Verdict::Pays(trial.rate)
+        }
+    }
+
+    /// Other lanes are in use from now on, of which so much is known.
+    fn begin_samples(&mut self, known: Mean) {
+        self.lately = known;
+        self.noise.restart();
     }
 
     /// Takes note of a sample of goodput. Returns whether the factor changed.
@@ -244,18 +285,28 @@ impl LaneGrowth {
             // What is measured with idle lanes tells nothing about more of them.
             self.trial = None;
             self.busy_since = None;
+            self.begin_samples(Mean::default());
             return false;
         }
         let busy_since = *self.busy_since.get_or_insert(now);
         if let Some(trial) = self.trial {
-            if now < trial.judged_at {
-                return false;
+            match self.judge(now, trial, lanes.rate) {
+                Verdict::Open(trial) => {
+                    self.trial = Some(trial);
+                    return false;
+                }
+                Verdict::InVain(trial) => {
+                    self.end(now, trial);
+                    return true;
+                }
+                Verdict::Pays(rate) => {
+                    self.trial = None;
+                    self.begin_samples(rate);
+                }
             }
-            self.trial = None;
-            if lanes.rate.bps() < trial.rate_before.bps() * PAYS {
-                self.end(now, trial, lanes.rate);
-                return true;
-            }
+        } else {
+            self.lately.add(lanes.rate);
+            self.noise.add(lanes.rate);
         }
         let is_full = self.is_full(now, lanes.settle);
         let settled = !lanes.is_filling
@@ -263,8 +314,9 @@ impl LaneGrowth {
             && now >= self.doubled_until
             && now.saturating_since(busy_since) >= lanes.settle;
         let has_missed = self.missed.is_some_and(|(rate, at)| {
+            let missed = MISSED.max(1.0 + self.noise.between(&rate, &self.lately));
             now.saturating_since(at) >= lanes.settle * 3 / 2
-                && lanes.rate.bps() * MISSED < rate.bps()
+                && self.lately.rate().bps() * missed < rate.rate().bps()
         });
         let ready = settled && (now >= self.resting_until || has_missed);
         if !ready || !lanes.may_double || lanes.rate == BitRate::ZERO {
@@ -273,13 +325,23 @@ impl LaneGrowth {
         self.missed = None;
         self.trial = Some(Trial {
             before: self.factor,
-            rate_before: lanes.rate,
+            rate_before: self.lately,
+            rate: Mean::default(),
+            samples: 0,
             judged_at: now + lanes.settle * 3 / 2,
         });
         self.is_guess = false;
         self.factor = lanes.doubled(self.factor);
         true
     }
+}
+
+/// What is known of a trial.
+enum Verdict {
+    Open(Trial),
+    InVain(Trial),
+    /// It brings so much.
+    Pays(Mean),
 }
 
 fn shows_after(rtt: Duration) -> Duration {
