@@ -87,6 +87,8 @@ pub struct LinkEstimator {
     bandwidth: WindowedMax,
     stream_window: Option<Bytes>,
     first: FirstPace,
+    /// What it was taken for before a faster one was seen.
+    slower: Option<BitRate>,
     sample: Sample,
     lately: Lately,
     held_back: HeldBack,
@@ -136,6 +138,7 @@ impl LinkEstimator {
             bandwidth: WindowedMax::default(),
             stream_window: None,
             first: FirstPace::default(),
+            slower: None,
             sample: Sample::default(),
             lately: Lately::default(),
             held_back: HeldBack::default(),
@@ -200,7 +203,22 @@ impl LinkEstimator {
     /// The first answers came at this pace, as the transport sees it: encrypted bodies come in records of
     /// up to 16 KiB, the last byte of which may be a round trip later than the first.
     pub fn on_pace(&mut self, pace: Pace) {
+        let slower = self.first.rate().filter(|rate| *rate < pace.rate);
+        self.slower = slower.filter(|_| !self.first.is_of_servers());
         self.first.set(pace);
+    }
+
+    /// A faster pace than before may have been what waited behind lost segments and came at once. Where a full path brings what
+    /// was seen before it counts again.
+    fn doubt_pace(&mut self) {
+        let full = self.bandwidth.max().bps();
+        let is_told_by =
+            |pace: BitRate| full * BESIDE_PACE >= pace.bps() && full <= pace.bps() * BESIDE_PACE;
+        let is_wrong = self.was_full && self.first.rate().is_some_and(|pace| !is_told_by(pace));
+        if let Some(slower) = self.slower.filter(|slower| is_wrong && is_told_by(*slower)) {
+            self.first.set(Pace::of_path(slower));
+            self.slower = None;
+        }
     }
 
     /// How long the path is busy with so many bytes. `None` where what it carries is not known, or round trips tell of a queue:
@@ -310,8 +328,9 @@ impl LinkEstimator {
     fn learn(&mut self, now: Timestamp, began: Timestamp, rate: BitRate, streams: u32) {
         let in_flight = (rate * (1.0 / f64::from(streams))) * self.rtt();
         let believed = self.stream_window.unwrap_or(self.config.prior_stream_window);
-        let mut window = believed.max(in_flight);
+        // It follows a path that becomes longer, as windows do.
         let floor = LEAST_STREAM_WINDOW.min(LEAST_STREAM_RATE * self.rtt());
+        let mut window = believed.max(in_flight).max(floor);
         let best = self.bandwidth.max();
         // In proportion: fewer streams on the same link would each have carried more.
         let is_in_proportion = |rate: BitRate| {
@@ -350,6 +369,7 @@ impl LinkEstimator {
         });
         self.stream_window = Some(window);
         self.was_full |= !self.is_filling() && !self.waits_for_servers();
+        self.doubt_pace();
     }
 
     /// Whether the rate was still growing when last seen.

@@ -22,12 +22,14 @@ const LATER_OF_RTT: u32 = 4;
 /// Where no flight tells anything after so many silences, it is not the link that is waited for. Less than a packet in all
 /// are no answers, but what HTTP/2 says before them.
 const MOST_SILENCES: u32 = 4;
-const LEAST_OF_ANSWERS: Bytes = Bytes(1448);
+const LEAST_OF_ANSWERS: Bytes = SEGMENT;
 
 /// Short silences after each of which hardly more than a packet comes are those of a slow and short path: packets take
 /// longer there than half a round trip.
 const PACKET: Duration = Duration::from_millis(10);
-const FEW_PACKETS: Bytes = Bytes(2 * 1448);
+const SEGMENT: Bytes = Bytes(1448);
+const FEW_PACKETS: Bytes = Bytes(2 * SEGMENT.0);
+const FEW_OF_ONE: Bytes = Bytes(8 * SEGMENT.0);
 
 /// Handshakes that came so many times as fast as answers tell that the path is not what answers wait for. Packets of
 /// the slowest paths are hardly so far apart.
@@ -74,6 +76,8 @@ pub struct FirstPace {
     /// It is as well known as it will be by them.
     is_settled: bool,
     has_file: bool,
+    /// Answers that bring files.
+    answers: u32,
     /// What comes later is looked at when so much has come in a row.
     next_look: Bytes,
 }
@@ -136,8 +140,15 @@ impl FirstPace {
             let gives_up = self.silences >= MOST_SILENCES && all.bytes >= LEAST_OF_ANSWERS;
             self.is_settled = self.known.is_some() || is_told || gives_up;
             let rate = all.rate();
-            let is_of_packets = self.silent_for < PACKET * self.silences
-                && all.bytes.0 < u64::from(self.silences) * FEW_PACKETS.0
+            // Silences within an answer are no thoughts: more packets may leave at once there, each of which takes its time.
+            let within = self.answers < self.silences;
+            let (few, pieces) = if within {
+                (FEW_OF_ONE, u32::try_from(all.bytes.div_ceil(SEGMENT)).unwrap_or(u32::MAX))
+            } else {
+                (FEW_PACKETS, self.silences)
+            };
+            let is_of_packets = self.silent_for < PACKET.saturating_mul(pieces)
+                && all.bytes.0 < u64::from(self.silences) * few.0
                 && rate.bps() > (LEAST_PACKET / rtt).bps();
             let together = (all.counted() + self.others.beside) / all.took();
             let of_servers = !is_of_packets && !self.others.came_like(together);
@@ -183,9 +194,10 @@ impl FirstPace {
         }
     }
 
-    /// What comes from now on is of files.
+    /// An answer brings a file, and what comes from now on is of files.
     pub const fn on_file(&mut self) {
         self.has_file = true;
+        self.answers = self.answers.saturating_add(1);
     }
 
     fn on_further_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<Pace> {
@@ -400,14 +412,21 @@ mod tests {
     #[test]
     fn packets_of_a_slow_and_short_path_are_no_answers_of_servers() {
         // Each after so many microseconds, of so many bytes, over 4 ms.
-        let told = |micros: u64, bytes| {
+        let told = |micros: u64, bytes, each_is_an_answer: bool| {
             let mut pace = FirstPace::default();
             let rtt = Duration::from_millis(4);
-            (0..9u64).find_map(|n| pace.on_bytes(at(micros * n), Bytes(bytes), rtt)).unwrap()
+            let mut came = |n: u64, is_answer: bool| {
+                let told = pace.on_bytes(at(micros * n), Bytes(bytes), rtt);
+                is_answer.then(|| pace.on_file());
+                told
+            };
+            (0..9u64).find_map(|n| came(n, each_is_an_answer || n == 0)).unwrap()
         };
-        let slow = told(4_300, 1_448);
+        let slow = told(4_300, 1_448, true);
         assert!(!slow.of_servers && (slow.rate.mbps() - 2.7).abs() < 0.1, "{slow:?}");
-        assert!(told(4_300, 5_000).of_servers && told(15_000, 1_448).of_servers);
+        assert!(told(4_300, 5_000, true).of_servers && told(15_000, 1_448, true).of_servers);
+        assert!(!told(4_300, 5_000, false).of_servers, "no server thinks within an answer");
+        assert!(told(45_000, 5_000, false).of_servers, "but some hold it back");
     }
 
     #[test]

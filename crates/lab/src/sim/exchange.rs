@@ -256,6 +256,7 @@ impl World {
             waited_before: Duration::ZERO,
         };
         let is_empty = live.position >= live.body_end;
+        self.pace.on_file();
         if let Some(parts) = live.parts.as_mut().filter(|_| !live.has_begun) {
             parts.on_answer(head.response_time, Some(connection.min_rtt));
         }
