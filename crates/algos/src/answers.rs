@@ -21,9 +21,14 @@ pub fn thinks_after(rtt: Duration) -> Duration {
     rtt.saturating_mul(THINKS).max(LONG_THOUGHT)
 }
 
+/// The same for the first answer of all, where a further request is of use to nobody else: it costs a connection at most.
+pub fn lone_thinks_after(rtt: Duration) -> Duration {
+    rtt.saturating_mul(THINKS).max(PROCESS_TURN)
+}
+
 /// Whether an answer that took so long over a path of `rtt` is one that a server thought about.
 pub fn is_thought_about(answer: Duration, rtt: Duration) -> bool {
-    answer > rtt.saturating_mul(THINKS).max(PROCESS_TURN)
+    answer > lone_thinks_after(rtt)
 }
 
 /// Answers that take so many round trips longer than a server thinks have waited in a deep queue.

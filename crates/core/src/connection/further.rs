@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use http::{Method, Request};
-use pelton_algos::answers::thinks_after;
+use pelton_algos::answers::{lone_thinks_after, thinks_after};
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 
@@ -115,7 +115,10 @@ impl Http {
         let Ok(origin) = Origin::of(&request.url) else { return pending().await };
         let set = self.set(&origin);
         let Some(rtt) = set.rtt.get() else { return pending().await };
-        sleep(thinks_after(rtt)).await;
+        sleep(lone_thinks_after(rtt)).await;
+        if set.outstanding() > 1 {
+            sleep(thinks_after(rtt).saturating_sub(lone_thinks_after(rtt))).await;
+        }
         let is_of_use = set.answered.is_nothing() && set.outstanding() <= FEW;
         if !is_of_use || !set.may_be_asked_early() || !set.has_room() {
             return pending().await;
