@@ -257,21 +257,34 @@ pub struct Sharing {
 /// What files of `mean_size` and of `bytes` in all may have where they share connections. A connection
 /// brings a flight however many files are in it, and a new one is of use only for what the open ones do
 /// not bring before it answers. `link` is `None` as long as nothing is known of its bandwidth: then the
-/// connections that are open anyway find out.
-pub fn for_sharing(link: Option<&LinkEstimate>, mean_size: Bytes, bytes: Bytes) -> Sharing {
+/// connections that are open anyway find out. There may be `most` connections. Of a path that `is_new` nothing is known but the
+/// pace of its first answers.
+pub fn for_sharing(
+    link: Option<&LinkEstimate>,
+    mean_size: Bytes,
+    bytes: Bytes,
+    most: u32,
+    is_new: bool,
+) -> Sharing {
     let Some(link) = link else {
         let requests = DEFAULT_CHANNELS.saturating_mul(FLIGHTS_AHEAD as u32);
         return Sharing { connections: DEFAULT_CHANNELS, requests };
     };
     let flights = link.bdp().div_ceil(FIRST_FLIGHT);
     let useful = bytes.0.div_ceil(FIRST_FLIGHT.0 * FLIGHTS_AHEAD);
-    let connections = u32::try_from(flights.min(useful)).unwrap_or(u32::MAX);
-    // More than where each has a connection: they wait for their turn as well. What is known is the pace of the first
-    // answers: where those were less than half of what it says that the path holds, it may hold more.
+    let connections = u32::try_from(flights.min(useful)).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS);
+    let windows = FIRST_FLIGHT.0 * u64::from(connections.min(most));
+    // More than where each has a connection: they wait for their turn as well. Not where first windows fill the path, with files
+    // that take half of one: all of them are under way soon, and what is more than the path and its queue hold is lost. What is
+    // known is the pace of the first answers: where those were less than half of what it says that the path holds, it may hold more.
     let first = Bytes(mean_size.min(FIRST_FLIGHT).0.saturating_mul(DEFAULT_CHANNELS.into()));
-    let quarters = if first.0 * 2 >= link.bdp().0 { 5 } else { 6 };
+    let quarters = match link.bdp().0 {
+        bdp if is_new && windows >= bdp && mean_size.0 >= FIRST_FLIGHT.0 / 2 => 4,
+        bdp if first.0 * 2 >= bdp => 5,
+        _ => 6,
+    };
     let requests = for_short_files(link, mean_size).saturating_mul(quarters) / 4;
-    Sharing { connections: connections.max(DEFAULT_CHANNELS), requests }
+    Sharing { connections, requests }
 }
 
 /// What may be left to bring when the end begins, in bandwidth-delay products: the first files that ended have left
@@ -433,8 +446,10 @@ mod tests {
 
     #[test]
     fn short_files_share_as_many_connections_as_bring_something_in_time() {
-        let on =
-            |mbps, bytes| for_sharing(Some(&link(mbps, 200, Bytes::kib(64))), Bytes::kib(1), bytes);
+        let on = |mbps, bytes| {
+            let link = link(mbps, 200, Bytes::kib(64));
+            for_sharing(Some(&link), Bytes::kib(1), bytes, 64, true)
+        };
         let many = Bytes::mib(64);
         // 2.5 MB in flights of 14.5 kB; 24 flights of those that are open are enough for 1.4 MB.
         assert_eq!(on(100.0, many).connections, 173);
@@ -442,8 +457,24 @@ mod tests {
         assert_eq!(on(1.0, many).connections, DEFAULT_CHANNELS);
         // 2.5 MB in files of 1 KiB, nearly twice, and 25 kB one and a half times.
         assert_eq!((on(100.0, many).requests, on(1.0, many).requests), (4_578, 38));
-        let unknown = for_sharing(None, Bytes::kib(1), many);
+        let unknown = for_sharing(None, Bytes::kib(1), many, 64, true);
         assert_eq!(unknown, Sharing { connections: 16, requests: 64 });
+    }
+
+    #[test]
+    fn windows_that_fill_a_new_path_are_asked_for_no_more_than_it_holds() {
+        let requests = |kib, mbps, is_new| {
+            let link = link(mbps, 200, Bytes::kib(64));
+            for_sharing(Some(&link), Bytes::kib(kib), Bytes::mib(64), 64, is_new).requests
+        };
+        // 750 kB, and a quarter more; 64 first windows are 927 kB.
+        assert_eq!((requests(12, 30.0, true), requests(12, 30.0, false)), (77, 115));
+        assert_eq!(requests(12, 40.0, true), requests(12, 40.0, false), "windows are too small");
+        assert_eq!(
+            requests(2, 30.0, true),
+            requests(2, 30.0, false),
+            "many wait on each connection"
+        );
     }
 
     #[test]

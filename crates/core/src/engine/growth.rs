@@ -117,7 +117,7 @@ impl Engine {
                 || window(link.stream_window, before.stream_window)
                 || window(before.stream_window, link.stream_window)
         });
-        self.redecide |= moved;
+        self.redecide |= moved || self.room.of_new_path && !self.is_path_new();
         let is_faster = self.decided_for.is_some_and(|before| link.bandwidth > before.bandwidth);
         if moved && is_faster && self.path_is_free {
             self.widen_for_short_files(now);

@@ -26,6 +26,10 @@ pub(super) struct Room {
     pub(super) shared: u32,
     /// Of those, what larger files need where nothing more is tried.
     pub(super) few: u32,
+    /// A path that was seen to be slow holds no more.
+    pub(super) is_held: bool,
+    /// Nothing was known of the path but the pace of first answers.
+    pub(super) of_new_path: bool,
     /// Requests that share connections.
     pub(super) requests: u32,
     /// Requests for short files, of which several may wait on one HTTP/1.1 connection.
@@ -43,6 +47,8 @@ impl Default for Room {
             separate: u32::MAX,
             shared: u32::MAX,
             few: 0,
+            is_held: false,
+            of_new_path: false,
             requests: u32::MAX,
             pipelined: 0,
             each: Duration::ZERO,
@@ -61,28 +67,33 @@ impl Engine {
         if for_short_files.is_none() {
             self.growth.end_guess();
         }
-        self.room = for_short_files.unwrap_or_else(|| {
-            let link = self.path_of_requests();
-            let seen = self.link.seen_bandwidth().unwrap_or_default();
-            let bandwidth = if seen > link.bandwidth { seen } else { link.bandwidth };
-            let link = LinkEstimate { bandwidth, ..link };
-            let times = self.spread.times();
-            let held = self.held(&link, clusters);
-            let (separate, few) = held.map_or_else(
-                || {
-                    let lossy = self.few_against_losses();
-                    let few = connections::multiplexed(&link).max(self.few_in_use()).max(lossy);
-                    (connections::with_room(&link).max(lossy), few)
-                },
-                |few| (few, few),
-            );
-            let separate = separate.saturating_mul(times);
-            let kept = if held.is_some() { 0 } else { self.kept_early() };
-            let sharing = few.max(kept).saturating_mul(times);
-            let shared = sharing.min(separate).max(kept);
-            let shared = shared + u32::from(self.spread.probes());
-            Room { separate, shared, few, pipelined: 1, ..Room::default() }
-        });
+        let before = self.room.separate;
+        self.room = for_short_files.unwrap_or_else(|| self.room_for_long_files(clusters));
+        // What streams beyond those that a slow path holds have in flight is lost.
+        self.has_shrunk |= self.room.is_held && self.room.separate < before;
+    }
+
+    fn room_for_long_files(&self, clusters: &[Cluster]) -> Room {
+        let link = self.path_of_requests();
+        let seen = self.link.seen_bandwidth().unwrap_or_default();
+        let bandwidth = if seen > link.bandwidth { seen } else { link.bandwidth };
+        let link = LinkEstimate { bandwidth, ..link };
+        let times = self.spread.times();
+        let held = self.held(&link, clusters);
+        let (separate, few) = held.map_or_else(
+            || {
+                let lossy = self.few_against_losses();
+                let few = connections::multiplexed(&link).max(self.few_in_use()).max(lossy);
+                (connections::with_room(&link).max(lossy), few)
+            },
+            |few| (few, few),
+        );
+        let separate = separate.saturating_mul(times);
+        let kept = if held.is_some() { 0 } else { self.kept_early() };
+        let sharing = few.max(kept).saturating_mul(times);
+        let shared = sharing.min(separate).max(kept);
+        let shared = shared + u32::from(self.spread.probes());
+        Room { separate, shared, few, is_held: held.is_some(), pipelined: 1, ..Room::default() }
     }
 
     /// Connections that larger files share and use at present: as long as a path seems to hold more than it does, it is
@@ -147,7 +158,10 @@ impl Engine {
             None => u32::MAX,
         };
         let known = seen.or_else(|| self.link.rests_on_hint().then_some(link.bandwidth)).map(on);
-        let sharing = connections::for_sharing(known.as_ref(), mean_size, Bytes(bytes));
+        let most = self.limits().max_connections;
+        let of_new_path = self.is_path_new();
+        let sharing =
+            connections::for_sharing(known.as_ref(), mean_size, Bytes(bytes), most, of_new_path);
         // A full path needs no more windows, and many files are under way over each.
         let shared = if self.link.was_full() {
             connections::with_room(&link)
@@ -183,7 +197,22 @@ impl Engine {
             _ => Duration::ZERO,
         };
         let together = Together::with_a_flight(mean_size);
-        Some(Room { separate, shared, few: 0, requests, pipelined, each, together })
+        Some(Room {
+            separate,
+            shared,
+            of_new_path,
+            requests,
+            pipelined,
+            each,
+            together,
+            ..Room::default()
+        })
+    }
+
+    /// Whether nothing is known of the path but the pace of first answers: neither was it full, nor has it lost anything by
+    /// chance.
+    pub(super) fn is_path_new(&self) -> bool {
+        !self.link.was_full() && self.losses.window().is_none()
     }
 
     /// Whether all that is known of the path is what servers bring that think about each answer.
