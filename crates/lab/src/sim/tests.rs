@@ -186,6 +186,32 @@ fn a_path_that_becomes_longer_is_filled_again() {
 }
 
 #[test]
+fn a_slow_and_short_path_is_not_overfilled_by_one_file() {
+    let mut link = link(4.6, 5);
+    link.down.queue = Bytes(20_000);
+    let files = files(&[10_000_000]);
+    for policy in [Box::new(Hat) as Box<dyn Policy>, Box::new(Eht::default())] {
+        let ending = Scenario::new(&link, H1, &files, 1).run(policy);
+        let lost = ending.lost_segments as f64 / ending.segments as f64;
+        // Sixteen first windows at once, and what fills a short queue now and then.
+        assert!(ending.connections <= 20 && lost < 0.06, "{}, {lost}", ending.connections);
+        assert!(ending.seconds < 18.5, "{}", ending.seconds);
+    }
+}
+
+#[test]
+fn short_files_over_a_long_path_do_not_overfill_its_queue() {
+    let mut link = link(10.0, 600);
+    link.down.queue = Bytes(750_000);
+    let files = files(&[12_000; 400]);
+    let http2 = OriginConfig::plain(Protocol::Http2, true);
+    let ending = Scenario::new(&link, http2, &files, 1).run(Box::new(Hat));
+    assert_eq!(ending.lost_segments, 0);
+    // 4.8 MB take 4 s, and the handshakes with the first answer 1.8.
+    assert!(ending.seconds < 6.6, "{}", ending.seconds);
+}
+
+#[test]
 fn the_same_seed_is_the_same_run_and_another_is_not() {
     let mut link = link(20.0, 60);
     link.down.loss.random = 0.01;
