@@ -29,7 +29,7 @@ const LEAST_OF_ANSWERS: Bytes = SEGMENT;
 const PACKET: Duration = Duration::from_millis(10);
 const SEGMENT: Bytes = Bytes(1448);
 const FEW_PACKETS: Bytes = Bytes(2 * SEGMENT.0);
-const FEW_OF_ONE: Bytes = Bytes(4 * SEGMENT.0);
+const FEW_OF_ONE: Bytes = Bytes(8 * SEGMENT.0);
 
 /// Handshakes that came so many times as fast as answers tell that the path is not what answers wait for. Packets of
 /// the slowest paths are hardly so far apart.
