@@ -138,7 +138,8 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             }
         }
         is_early = false;
-        if let Some((further, range)) = next {
+        // An answer may bring less than it was asked for: what follows the rest of that is not next.
+        if let Some((further, range)) = next.filter(|(_, range)| range.start == position) {
             is_beside = !further.is_behind();
             if let Some(answer) = further.answer(&response).await {
                 context.over.set(Some(answer.connection));

@@ -138,7 +138,7 @@ impl Http {
         if answer.as_mut().now_or_never().is_some() {
             return pending().await;
         }
-        Further { is_behind: false, answer, lease, set, patience: NEXT_ANSWER }
+        Further { is_behind: false, answer, lease, set, patience: thinks_after(rtt) }
     }
 
     /// `request`, which is for `url`, as HTTP/1.1 has it.
@@ -160,8 +160,9 @@ impl Further {
     /// The answer, once that to `before` was read. `None` where none comes: then the connection is closed.
     pub(crate) async fn answer(mut self, before: &GetResponse) -> Option<GetResponse> {
         let began = Instant::now();
-        // Beside the other one it has waited as long already.
-        let mut patience = self.patience.max(before.response_time);
+        // Who answers one request after the other thinks about this one from now on.
+        let thoughts = if self.is_behind { 1 } else { 2 };
+        let mut patience = self.patience.max(before.response_time * thoughts);
         let answer = loop {
             if let Ok(answer) = timeout_at(began + patience, &mut self.answer).await {
                 break answer.ok();

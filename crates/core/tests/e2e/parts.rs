@@ -1,5 +1,7 @@
 //! Long files that are asked for in parts from their first byte on, over HTTP/1.1.
 
+use std::time::Duration;
+
 use pelton_core::connection::{HttpConfig, ProtocolChoice, TlsOptions};
 use pelton_core::{Client, Report};
 use pelton_lab::content::VirtualFile;
@@ -230,4 +232,33 @@ fn parts_of_two_versions_are_not_joined() {
     });
     assert_eq!(asked.first(), Some(&Some((0, 256 * 1024))));
     assert_eq!(asked.last(), Some(&None), "{asked:?}");
+}
+
+#[test]
+fn what_a_short_answer_leaves_out_before_the_rest_is_not_left_out() {
+    // A server that thinks about the first part, and brings less of it than it was asked for.
+    let piece = |path: &str, start: u64, end: u64| {
+        let file = content(path);
+        let (length, last, etag) = (end - start, end - 1, file.etag());
+        let head = format!(
+            "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {start}-{last}/{SIZE}\r\n\
+             Content-Length: {length}\r\nETag: {etag}\r\n\r\n"
+        );
+        [head.into_bytes(), file.bytes(start..end)].concat()
+    };
+    let serve = move |request: &RawRequest| match (request.target(), rest(request), range(request))
+    {
+        ("/0", Some(start), _) => Reply::raw(piece("/0", start, SIZE)),
+        ("/0", None, Some((0, _))) => {
+            Reply::raw(Vec::new()).pause(Duration::from_millis(300)).body(piece("/0", 0, 100_000))
+        }
+        _ => ordinary(request),
+    };
+    let (_, requests) = fetch(&one_stream(), serve);
+    assert!(requests.iter().any(|request| rest(request).is_some()), "asked for beside it");
+}
+
+/// Where the range begins that a request wants to the end of the file.
+fn rest(request: &RawRequest) -> Option<u64> {
+    request.field("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
 }
