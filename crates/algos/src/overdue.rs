@@ -15,6 +15,12 @@ const PASSED_OVER: u32 = 3;
 /// long ones.
 const LONGEST: u32 = 2;
 
+/// Where a connection idles that has brought an answer it is asked instead after so many times what those take: at worst
+/// an answer comes twice.
+const WORTH_MOVING: u32 = 4;
+/// The same of a host that was seen to answer at once over such a connection what it left unanswered over another.
+const KNOWN_TO_HELP: u32 = 2;
+
 /// What a further answer counts in the mean, and what the longest one counts less after each: servers may have been slow for
 /// a while.
 const NEW: u32 = 8;
@@ -47,7 +53,7 @@ impl AnswerTimes {
 
     /// How long the first answer over a new connection may take where so many others have `passed` it.
     pub fn overdue(&self, passed: u32) -> Duration {
-        let least = if passed >= PASSED_OVER { LEAST_PASSED_OVER } else { LEAST_OVERDUE };
+        let least = least_overdue(passed);
         let of_others = self.mean.saturating_mul(OVERDUE).max(self.at_longest());
         of_others.max(least)
     }
@@ -57,6 +63,24 @@ impl AnswerTimes {
         self.overdue(0)
     }
 
+    /// How long the first answer over a new connection is waited for before one that idles, and has brought an answer, is
+    /// asked instead, where so many others have `passed` it. `None`: that has been in vain.
+    pub fn moves_after(&self, passed: u32, moves: Moves) -> Option<Duration> {
+        if !moves.are_worthwhile() {
+            return None;
+        }
+        if moves.quick > 0 {
+            return Some(self.mean.saturating_mul(KNOWN_TO_HELP).max(LEAST_PASSED_OVER));
+        }
+        let of_others = self.mean.saturating_mul(WORTH_MOVING).max(self.at_longest());
+        Some(of_others.max(least_overdue(passed)))
+    }
+
+    /// Whether an answer that took so long over another connection shows that its request had `waited` for want of one.
+    pub fn is_quick(&self, took: Duration, waited: Duration) -> bool {
+        took <= self.mean.saturating_mul(KNOWN_TO_HELP) && took <= waited / WORTH_MOVING
+    }
+
     /// Whether a connection over which nothing came for so long while others, so many by now, have `passed` it is one more
     /// than the server serves.
     pub fn is_unserved(&self, passed_for: Duration, passed: u32, moves: Moves) -> bool {
@@ -64,11 +88,16 @@ impl AnswerTimes {
     }
 }
 
+const fn least_overdue(passed: u32) -> Duration {
+    if passed >= PASSED_OVER { LEAST_PASSED_OVER } else { LEAST_OVERDUE }
+}
+
 /// What came of asking again over connections that had brought an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moves {
     moved: u32,
     helped: u32,
+    quick: u32,
 }
 
 impl Moves {
@@ -77,9 +106,10 @@ impl Moves {
         self.moved = self.moved.saturating_add(1);
     }
 
-    /// One that was moved is answered.
-    pub const fn on_helped(&mut self) {
+    /// One that was moved is answered, and [quickly](AnswerTimes::is_quick) or not.
+    pub const fn on_helped(&mut self, is_quick: bool) {
         self.helped = self.helped.saturating_add(1);
+        self.quick = self.quick.saturating_add(is_quick as u32);
     }
 
     /// One that was moved is not waited for any more, sooner than tells anything.
@@ -91,6 +121,33 @@ impl Moves {
     /// serve others.
     pub const fn are_worthwhile(self) -> bool {
         self.moved <= self.helped.saturating_mul(2)
+    }
+}
+
+/// How many requests at once a host is trusted with. Who serves one connection after another has to end with all that wait
+/// in its queue before it takes one that is opened instead of them, given up or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// `None`: with any number, as none was left without an answer.
+    most: Option<u32>,
+}
+
+impl Trust {
+    /// One of so many requests `in_flight` was given up, as nothing had come.
+    pub fn on_unanswered(&mut self, in_flight: u32) {
+        self.most = Some(self.most.map_or(in_flight, |most| most.min(in_flight)));
+    }
+
+    /// Another request was answered.
+    pub const fn on_answer(&mut self) {
+        if let Some(most) = &mut self.most {
+            *most = most.saturating_add(1);
+        }
+    }
+
+    /// As many at once, and no more.
+    pub fn most(self) -> u32 {
+        self.most.unwrap_or(u32::MAX)
     }
 }
 
@@ -121,8 +178,25 @@ mod tests {
         let mut moves = Moves::default();
         moves.on_moved();
         assert!(!fast.is_unserved(ms(9_000), 3, moves), "nor is it elsewhere");
-        moves.on_helped();
+        moves.on_helped(false);
         assert!(fast.is_unserved(ms(1_000), 3, moves));
+    }
+
+    #[test]
+    fn a_connection_that_has_answered_and_idles_is_asked_sooner_once_that_has_helped() {
+        let times = having_seen([200; 3]);
+        let mut moves = Moves::default();
+        assert_eq!(times.moves_after(1, moves), Some(ms(1_000)));
+        assert_eq!(times.moves_after(3, moves), Some(ms(800)));
+        moves.on_moved();
+        assert_eq!(times.moves_after(3, moves), None, "nobody knows yet");
+        moves.on_helped(times.is_quick(ms(700), ms(900)));
+        assert_eq!(times.moves_after(3, moves), Some(ms(800)), "its server thought about it");
+        moves.on_moved();
+        moves.on_helped(times.is_quick(ms(210), ms(900)));
+        assert_eq!(times.moves_after(0, moves), Some(ms(400)));
+        let uneven = having_seen([200, 900]);
+        assert_eq!(uneven.moves_after(3, Moves::default()), Some(ms(1_800)), "it may be long");
     }
 
     #[test]
@@ -142,6 +216,19 @@ mod tests {
     }
 
     #[test]
+    fn who_leaves_requests_unanswered_is_asked_for_no_more_of_them_until_it_answers() {
+        let mut trust = Trust::default();
+        trust.on_answer();
+        assert_eq!(trust.most(), u32::MAX);
+        trust.on_unanswered(5);
+        trust.on_unanswered(4);
+        trust.on_unanswered(6);
+        assert_eq!(trust.most(), 4);
+        trust.on_answer();
+        assert_eq!(trust.most(), 5);
+    }
+
+    #[test]
     fn what_no_connection_answers_is_not_for_want_of_one() {
         let mut moves = Moves::default();
         assert!(moves.are_worthwhile(), "nobody has tried");
@@ -150,7 +237,7 @@ mod tests {
         moves.on_given_up();
         assert!(moves.are_worthwhile(), "nobody knows");
         moves.on_moved();
-        moves.on_helped();
+        moves.on_helped(false);
         moves.on_moved();
         assert!(moves.are_worthwhile());
         moves.on_moved();

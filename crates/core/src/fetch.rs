@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use pelton_algos::parts::Parts;
-use pelton_algos::ranges::ByteRange;
+use pelton_algos::ranges::{ByteRange, StreamId};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use url::Url;
@@ -51,6 +51,16 @@ pub(crate) struct Context {
     pub(crate) tell: Rc<dyn Fn(Event)>,
     /// Takes note of the connection that serves the stream.
     pub(crate) served_by: Rc<dyn Fn(ConnectionId, Protocol)>,
+}
+
+impl Context {
+    /// `stream` is asked for over `connection`.
+    fn asks_over(&self, stream: StreamId, connection: ConnectionId) {
+        let before = self.over.replace(Some(connection));
+        if before.is_some_and(|before| before != connection) {
+            (self.tell)(Event::Moved { stream });
+        }
+    }
 }
 
 /// Runs one stream to its end.
@@ -217,7 +227,7 @@ async fn ask_with_rest(
 ) -> Result<(GetResponse, Option<Further>)> {
     let is_asked = Notify::new();
     let over = |connection| {
-        context.over.set(Some(connection));
+        context.asks_over(fetch.stream, connection);
         is_asked.notify_one();
     };
     let first = GetRequest { is_part_of_http1: true, ..request(context, fetch, Some(asked)) };
@@ -251,7 +261,7 @@ fn is_part(fetch: &Fetch, asked: Option<&ByteRange>, answer: &GetResponse) -> bo
 }
 
 async fn ask(context: &Context, fetch: &Fetch, range: Option<&ByteRange>) -> Result<GetResponse> {
-    let over = |connection| context.over.set(Some(connection));
+    let over = |connection| context.asks_over(fetch.stream, connection);
     context.http.get_over(&request(context, fetch, range), &over).await
 }
 

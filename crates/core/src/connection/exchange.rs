@@ -86,7 +86,7 @@ pub(super) async fn exchange(
             better = set.better_elsewhere(&lease) => {
                 tracing::debug!(url = %shown(&asked.url), "asking over another connection");
                 elsewhere = Some(better);
-                moved = Some(Moved::to_another(set));
+                moved = Some(Moved::to_another(set, began.elapsed()));
                 tries.may_follow = false;
                 continue;
             }

@@ -260,9 +260,14 @@ impl Engine {
         let entry = &self.files[file.index()];
         let origin = entry.origin;
         let held = entry.not_before.is_some() || self.is_finding_out(entry);
-        if entry.state != State::Active || held || self.room(now, origin) == 0 {
+        let room = self.room(now, origin);
+        if entry.state != State::Active || held || room == 0 {
             return false;
         }
+        let state = &self.origins[origin.0 as usize];
+        // Who has no room takes no part of what is left.
+        let room = room.min(state.trust.most().saturating_sub(state.streams).max(1));
+        let wanted = wanted.min(room.saturating_add(entry.ranges.streams() as u32));
         let stream = StreamId(self.next_stream);
         let entry = &mut self.files[file.index()];
         let streams = entry.ranges.streams();

@@ -171,8 +171,13 @@ impl Engine {
         entry.silences.push(silence);
         self.asked_anew.on_asked(stream.stands_in.is_some());
         let origin = self.origin(stream.origin);
-        // Its own connection is closed.
-        origin.hastened += u32::from(!origin.multiplexes());
+        if !origin.multiplexes() {
+            // Its own connection is closed.
+            origin.hastened += 1;
+            if !stream.has_head {
+                origin.trust.on_unanswered(origin.streams);
+            }
+        }
         self.abort_crawling(id);
         self.refill = true;
     }

@@ -85,6 +85,11 @@ pub enum Event {
         /// What it said.
         head: Head,
     },
+    /// What a stream was asked for is asked for again, over another connection than before.
+    Moved {
+        /// The stream.
+        stream: StreamId,
+    },
     /// A stream that asks for its range in parts has asked for everything up to `end`.
     Asked {
         /// The stream.

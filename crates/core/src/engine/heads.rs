@@ -31,7 +31,9 @@ impl Engine {
         if answered_by != asked.origin {
             self.move_stream(stream, asked.origin, answered_by);
         }
-        self.origin(answered_by).served += u32::from(!asked.has_head);
+        let state = self.origin(answered_by);
+        state.served += u32::from(!asked.has_head);
+        state.trust.on_answer();
         self.note_answer(now, answered_by, &asked, head.protocol);
         let came = self.brought().saturating_sub(asked.brought_before);
         let busy = self.busy_with(came);

@@ -339,6 +339,7 @@ impl Engine {
             Event::ListEnded => self.list_ended = true,
             Event::Opened { file, opened } => self.on_opened(now, file, opened),
             Event::Head { stream, head } => self.on_head(now, stream, head),
+            Event::Moved { stream } => self.on_moved(now, stream),
             Event::Asked { stream, end } => self.on_asked(stream, end),
             Event::Promised { stream, end } => self.on_promised(stream, end),
             Event::Continued { stream } => self.on_continued(now, stream),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::crowding::Crowding;
 use pelton_algos::limits::OriginBudget;
+use pelton_algos::overdue::Trust;
 use pelton_algos::refused_files::{Circumstances, FirstRequests, Forbidding};
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
@@ -33,6 +34,7 @@ pub(super) struct OriginState {
     pub(super) first_requests: FirstRequests,
     pub(super) tail: Tail,
     pub(super) crowding: Crowding,
+    pub(super) trust: Trust,
     pub(super) streams: u32,
     /// Those of them that were answered.
     pub(super) served: u32,
@@ -107,6 +109,7 @@ impl OriginState {
             first_requests: FirstRequests::default(),
             tail: Tail::default(),
             crowding: Crowding::default(),
+            trust: Trust::default(),
             streams: 0,
             served: 0,
             came: 0,

@@ -66,6 +66,13 @@ impl Engine {
         self.files[known.file.index()].gave_range = true;
     }
 
+    /// The connection that it was silent over is not waited for any more.
+    pub(super) fn on_moved(&mut self, now: Timestamp, stream: StreamId) {
+        if let Some(known) = self.streams.get_mut(&stream) {
+            known.recent.on_moved(now);
+        }
+    }
+
     pub(super) fn on_asked(&mut self, stream: StreamId, end: u64) {
         let Some(known) = self.streams.get_mut(&stream) else { return };
         self.totals.requests += u64::from(std::mem::replace(&mut known.has_asked, true));

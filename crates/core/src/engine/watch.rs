@@ -108,6 +108,11 @@ impl Recent {
         }
     }
 
+    /// It was asked for again. Whether it has stalled is another question.
+    pub(super) const fn on_moved(&mut self, now: Timestamp) {
+        self.came_at = now;
+    }
+
     /// Whether it waits for its server, for its first answer or for the next one.
     pub(super) const fn waits_for_answer(&self) -> bool {
         self.head_at.is_none() || self.is_between_parts()

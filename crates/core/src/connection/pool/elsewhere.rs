@@ -59,13 +59,15 @@ impl Answered {
 pub(in crate::connection) struct Moved {
     set: Rc<OriginSet>,
     at: Instant,
+    /// For how long it was not answered before.
+    waited: Duration,
     is_answered: bool,
 }
 
 impl Moved {
-    pub(in crate::connection) fn to_another(set: &Rc<OriginSet>) -> Self {
+    pub(in crate::connection) fn to_another(set: &Rc<OriginSet>, waited: Duration) -> Self {
         set.answered.note_move(Moves::on_moved);
-        Self { set: Rc::clone(set), at: Instant::now(), is_answered: false }
+        Self { set: Rc::clone(set), at: Instant::now(), waited, is_answered: false }
     }
 
     pub(in crate::connection) fn end_answered(mut self) {
@@ -78,7 +80,10 @@ impl Drop for Moved {
         let answered = &self.set.answered;
         let is_overdue = |times: AnswerTimes| self.at.elapsed() >= times.long_overdue();
         if self.is_answered {
-            answered.note_move(Moves::on_helped);
+            let took = self.at.elapsed();
+            let times = answered.times.get();
+            let is_quick = times.is_some_and(|times| times.is_quick(took, self.waited));
+            answered.note_move(|moves| moves.on_helped(is_quick));
         } else if !answered.times.get().is_some_and(is_overdue) {
             answered.note_move(Moves::on_given_up);
         }
@@ -146,15 +151,15 @@ impl OriginSet {
             };
             // Those that came meanwhile may have taken longer than the first ones.
             let passed = self.answered.further.get().saturating_sub(before);
-            let (overdue, long_overdue) = (times.overdue(passed), times.long_overdue());
+            let moves = self.answered.moves.get();
+            let (overdue, long_overdue) = (times.moves_after(passed, moves), times.long_overdue());
             if passed > 0 {
                 passed_since.get_or_insert_with(Instant::now);
             }
             if lease.connection.has_answered.get() {
                 return pending().await;
             }
-            if began.elapsed() >= overdue
-                && self.answered.moves.get().are_worthwhile()
+            if overdue.is_some_and(|overdue| began.elapsed() >= overdue)
                 && let Some(better) = self.take_better(lease.id())
             {
                 self.shun(lease.id());
@@ -162,12 +167,12 @@ impl OriginSet {
             }
             // A host that answered nobody tells nothing of its connections.
             let passed_for = passed_since.map_or(Duration::ZERO, |since| since.elapsed());
-            if !has_told && times.is_unserved(passed_for, passed, self.answered.moves.get()) {
+            if !has_told && times.is_unserved(passed_for, passed, moves) {
                 has_told = true;
                 self.tell_unserved(self.answered.connections.get());
             }
             let long = passed_since.map(|at| at + long_overdue);
-            let looks = long.into_iter().chain([began + overdue]);
+            let looks = long.into_iter().chain(overdue.map(|overdue| began + overdue));
             let next = looks.filter(|at| *at > Instant::now()).min();
             match next {
                 Some(at) => drop(timeout_at(at, freed).await),

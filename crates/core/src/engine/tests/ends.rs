@@ -350,3 +350,43 @@ fn servers_that_think_for_different_times_are_asked_for_other_files_meanwhile() 
         }
     }
 }
+
+#[test]
+fn who_leaves_requests_unanswered_gets_no_more_of_them_at_once() {
+    let (rtt, thinks) = (Duration::from_millis(1), Duration::from_millis(200));
+    for policy in adaptive() {
+        let name = policy.name().to_owned();
+        let host = Host { rtt, thinks, mbps: 16.0, ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(1, |_| 12 * MB));
+        // It serves one connection.
+        world.lost.extend((1..200).map(StreamId));
+        world.get_all();
+        let (mut before, mut after) = (0, 0);
+        while world.seconds() < 5.0 && !world.done {
+            world.run_for(Duration::from_millis(1));
+            let most = if world.aborts.is_empty() { &mut before } else { &mut after };
+            *most = world.live.len().max(*most);
+        }
+        assert!(after <= before, "{name}: {after} at once after {before}");
+    }
+}
+
+#[test]
+fn what_is_asked_for_over_another_connection_is_waited_for_anew() {
+    let aborted_after = |moved: bool| {
+        let mut world = short_files(fixed(4, 1), UserLimits::default());
+        world.lost.insert(LAST);
+        world.get_all();
+        let mut silent_for = 0;
+        while !world.aborts.contains(&LAST) && silent_for < 5_000 {
+            world.run_for(Duration::from_millis(1));
+            silent_for += u32::from(world.live.contains_key(&LAST));
+            if moved && silent_for == 400 {
+                world.send(Event::Moved { stream: LAST });
+            }
+        }
+        silent_for
+    };
+    let (left, moved) = (aborted_after(false), aborted_after(true));
+    assert!(left > 60 && moved > left + 100, "{left} ms, {moved} ms");
+}
