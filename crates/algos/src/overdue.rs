@@ -124,22 +124,31 @@ impl Moves {
     }
 }
 
+/// So many requests that were given up without any answer between them were not lost one by one.
+const LEFT_UNANSWERED: u32 = 2;
+
 /// How many requests at once a host is trusted with. Who serves one connection after another has to end with all that wait
 /// in its queue before it takes one that is opened instead of them, given up or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trust {
     /// `None`: with any number, as none was left without an answer.
     most: Option<u32>,
+    /// Given up since the last answer.
+    given_up: u32,
 }
 
 impl Trust {
     /// One of so many requests `in_flight` was given up, as nothing had come.
     pub fn on_unanswered(&mut self, in_flight: u32) {
-        self.most = Some(self.most.map_or(in_flight, |most| most.min(in_flight)));
+        self.given_up = self.given_up.saturating_add(1);
+        if self.given_up >= LEFT_UNANSWERED {
+            self.most = Some(self.most.map_or(in_flight, |most| most.min(in_flight)));
+        }
     }
 
     /// Another request was answered.
     pub const fn on_answer(&mut self) {
+        self.given_up = 0;
         if let Some(most) = &mut self.most {
             *most = most.saturating_add(1);
         }
@@ -218,11 +227,12 @@ mod tests {
     #[test]
     fn who_leaves_requests_unanswered_is_asked_for_no_more_of_them_until_it_answers() {
         let mut trust = Trust::default();
-        trust.on_answer();
-        assert_eq!(trust.most(), u32::MAX);
-        trust.on_unanswered(5);
-        trust.on_unanswered(4);
-        trust.on_unanswered(6);
+        for _ in 0..3 {
+            trust.on_unanswered(5);
+            trust.on_answer();
+            assert_eq!(trust.most(), u32::MAX, "it was lost");
+        }
+        [5, 4, 6].into_iter().for_each(|in_flight| trust.on_unanswered(in_flight));
         assert_eq!(trust.most(), 4);
         trust.on_answer();
         assert_eq!(trust.most(), 5);
