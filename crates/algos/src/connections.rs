@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::energy::Forecast;
+use crate::handshakes::HANDSHAKES_TO_SAVED;
 use crate::link::LinkEstimate;
 use crate::params::DEFAULT_CHANNELS;
 use crate::units::Bytes;
@@ -97,9 +98,6 @@ const MORE_THAN_ASSUMED: f64 = 4.0;
 
 /// Files of unknown size have so many times the bytes of the handshakes of connections that are opened for them.
 const FILES_TO_HANDSHAKES: u64 = 28;
-
-/// A connection that is there early saves a round trip, of which the handshakes of all may take such a part.
-const HANDSHAKES_TO_SAVED: f64 = 2.0 / 3.0;
 
 /// Connections that may be of use as soon as the first answers over a few of them have told how fast the link
 /// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall take no more

@@ -42,6 +42,7 @@ pub mod credit;
 pub mod crowding;
 pub mod energy;
 pub mod growth;
+pub mod handshakes;
 pub mod limits;
 pub mod link;
 pub mod losses;

@@ -230,10 +230,11 @@ impl Run {
             Action::Restart { file, bytes, reason } => {
                 self.driver.recorder.restarted(now, file, &self.driver.engine, bytes, reason);
             }
-            Action::Connections { origin, limit, open, pipelined } => {
+            Action::Connections { origin, limit, open, handshakes, pipelined } => {
                 self.driver.http.set_pipelined(&origin, pipelined);
                 self.driver.http.set_limit(&origin, limit as usize);
                 self.driver.http.open_early(&origin, open as usize);
+                self.driver.http.set_handshakes(&origin, handshakes as usize, open as usize);
             }
             Action::Finish { file, modified } => self.finish(file, modified),
             Action::Checkpoint { file, part } => {

@@ -196,6 +196,12 @@ impl Http {
         self.set(origin).open_early(count);
     }
 
+    /// Lets so many TLS handshakes with `origin` begin in all. Connections that have reached it wait for that, and close
+    /// where there are more than those `wanted` by then.
+    pub fn set_handshakes(&self, origin: &Origin, handshakes: usize, wanted: usize) {
+        self.set(origin).set_handshakes(handshakes, wanted);
+    }
+
     /// Closes the connections of `origin` that serve no request.
     pub fn close_idle(&self, origin: &Origin) {
         if let Some(set) = self.shared.sets.borrow().get(origin) {

@@ -223,16 +223,17 @@ impl Opener {
     }
 
     /// Opens a connection to `origin`, which holds no more than there is `room` for, and speaks HTTP/1.1
-    /// where it `wants_http1`.
+    /// where it `wants_http1`. `None` where it `may_begin_tls` no more when it has reached its host.
     pub(super) async fn open(
         &self,
         origin: &Origin,
         route: &Route,
         room: &Room,
         wants_http1: bool,
-    ) -> Result<Established> {
+        may_begin_tls: impl AsyncFnOnce() -> bool,
+    ) -> Result<Option<Established>> {
         let limit = self.config.connect_timeout;
-        let opened = self.open_untimed(origin, route, room, wants_http1);
+        let opened = self.open_untimed(origin, route, room, wants_http1, may_begin_tls);
         tokio::time::timeout(limit, opened).await.unwrap_or_else(|_| {
             let (limit, through) = (limit.as_secs_f64(), through(route.proxy().as_deref()));
             let message = format!("{origin}: no connection within {limit} s{through}");
@@ -246,7 +247,8 @@ impl Opener {
         route: &Route,
         room: &Room,
         wants_http1: bool,
-    ) -> Result<Established> {
+        may_begin_tls: impl AsyncFnOnce() -> bool,
+    ) -> Result<Option<Established>> {
         let start = Instant::now();
         let (wire, rtt) = self.reach(origin, route).await?;
         if let Some(rtt) = rtt {
@@ -255,6 +257,9 @@ impl Opener {
         let (is_open, to_come) = (wire.is_open(), wire.to_come());
         let (protocol, sender, capacity, driver) = match origin.scheme {
             Scheme::Https => {
+                if !may_begin_tls().await {
+                    return Ok(None);
+                }
                 let tls = self.tls_config(wants_http1)?;
                 self.over_tls(tls, wire, origin, route, rtt, room).await?
             }
@@ -269,7 +274,7 @@ impl Opener {
         };
         is_open.set(true);
         let handshake = start.elapsed();
-        Ok(Established { protocol, sender, capacity, to_come, driver, rtt, handshake })
+        Ok(Some(Established { protocol, sender, capacity, to_come, driver, rtt, handshake }))
     }
 
     /// Opens a byte stream to `origin`, or to the proxy that forwards.

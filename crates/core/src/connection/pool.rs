@@ -3,6 +3,7 @@
 pub(super) mod batch;
 mod connection;
 pub(super) mod elsewhere;
+mod gate;
 pub(super) mod order;
 mod protocol;
 mod state;
@@ -31,6 +32,7 @@ use batch::Batch;
 use connection::Connection;
 pub(super) use connection::Lease;
 use elsewhere::Answered;
+use gate::Gate;
 use order::{Facts, Order};
 use protocol::Choice;
 use state::State;
@@ -73,6 +75,7 @@ pub(super) struct OriginSet {
     order: Order,
     /// How it went with parts of ranges that were asked for before their turn.
     pub(super) missed: Missed,
+    gate: Gate,
     state: RefCell<State>,
 }
 
@@ -96,6 +99,7 @@ impl OriginSet {
             choice,
             order,
             missed,
+            gate: Gate::default(),
             state,
         });
         set.opener.memory().join(&set);
@@ -317,13 +321,24 @@ impl OriginSet {
         tokio::task::spawn_local(async move {
             let is_http1 = set.choice.begin_opening();
             set.opener.telemetry().begins();
-            let opening = set.opener.open(&set.origin, &set.route, &room, is_http1);
+            let passed = RefCell::default();
+            let may_begin_tls = async || {
+                passed.replace(set.begin_handshake().await);
+                passed.borrow().is_some()
+            };
+            let opening = set.opener.open(&set.origin, &set.route, &room, is_http1, may_begin_tls);
             let result = panics::caught(|| set.origin.to_string(), opening).await;
             set.state.borrow_mut().opening -= 1;
+            if matches!(result, Ok(Some(_)))
+                && let Some(passed) = passed.take()
+            {
+                passed.end_established();
+            }
             match result {
+                Ok(None) => set.pump(),
                 // It has turned out meanwhile that this one is of no use.
                 Ok(_) if !set.choice.takes(is_http1) => set.pump(),
-                Ok(established) => set.adopt(established, room),
+                Ok(Some(established)) => set.adopt(established, room),
                 Err(_) if set.ends_trial(is_http1) => set.pump(),
                 Err(error) => set.refused(&error),
             }

@@ -64,8 +64,12 @@ impl Engine {
     }
 
     /// A connection came up: what its origin speaks is known, and the first answers are on their way.
-    pub(super) fn on_connected(&mut self, origin: &Origin, protocol: Protocol) {
+    pub(super) fn on_connected(&mut self, now: Timestamp, origin: &Origin, protocol: Protocol) {
         let id = self.origin_id(origin);
+        let finds_out = self.finds_path_out();
+        let state = self.origin(id);
+        let tells = state.handshakes.on_done(now);
+        self.redecide |= tells && finds_out;
         let state = self.origin(id);
         let multiplexes = protocol == Protocol::Http2;
         if !state.has_answered() && state.multiplexes() != multiplexes {
@@ -185,15 +189,19 @@ impl Engine {
     /// Connections that are opened for so many `files` while the first answers are on their way. Those tell
     /// how many more requests the path takes: then they need not wait for a round trip.
     pub(super) fn opened_ahead(&self, files: u64) -> u32 {
-        let is_finding_out = self.link.measured_rtt().is_some()
-            && self.link.seen_bandwidth().is_none()
-            && self.policy.allows_growth()
-            && !self.link.rests_on_hint();
-        if !is_finding_out {
+        if !self.finds_path_out() {
             return 0;
         }
         let most = self.config.limits.max_files.unwrap_or(u32::MAX);
         connections::ahead(&self.link.estimate(), files, self.handshake()).min(most)
+    }
+
+    /// Whether the first answers are on their way, and nothing else has told how fast the path is.
+    fn finds_path_out(&self) -> bool {
+        self.link.measured_rtt().is_some()
+            && self.link.seen_bandwidth().is_none()
+            && self.policy.allows_growth()
+            && !self.link.rests_on_hint()
     }
 
     /// Files of an origin that wait or are in transfer.
@@ -217,6 +225,7 @@ impl Engine {
         let all: u64 = files.iter().map(|files| u64::from(*files)).sum();
         let ahead = self.opened_ahead(all);
         let proves = self.further_connections() == Further::Proof;
+        let (finds_out, rtt) = (self.finds_path_out(), self.link.estimate().rtt);
         let mut left = total;
         let in_use = files.iter().filter(|files| **files > 0).count() as u32;
         for (index, files) in files.into_iter().enumerate() {
@@ -250,6 +259,8 @@ impl Engine {
                 streams.min(limit).min(left)
             };
             left -= open;
+            let handshakes =
+                if finds_out { sure.max(state.handshakes.at_once(rtt)) } else { u32::MAX };
             let may_pipeline =
                 grows && !state.multiplexes() && state.pipelines != Some(false) && files > limit;
             let pipelined = match self.room.pipelined {
@@ -262,12 +273,13 @@ impl Engine {
             if self.spread.times() == 1 && !self.spread.probes() {
                 state.opened_early = state.opened_early.max(open);
             }
-            if state.told != Some((limit, open, pipelined)) {
-                state.told = Some((limit, open, pipelined));
+            if state.told != Some((limit, open, handshakes, pipelined)) {
+                state.told = Some((limit, open, handshakes, pipelined));
                 self.actions.push(Action::Connections {
                     origin: state.origin.clone(),
                     limit,
                     open,
+                    handshakes,
                     pipelined,
                 });
             }

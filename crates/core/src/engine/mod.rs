@@ -354,7 +354,7 @@ impl Engine {
                 self.origin(id).proxy = Some(proxy);
             }
             Event::Reached { origin, rtt } => self.on_reached(now, &origin, rtt),
-            Event::Connected { origin, protocol } => self.on_connected(&origin, protocol),
+            Event::Connected { origin, protocol } => self.on_connected(now, &origin, protocol),
             Event::Pace(pace) => self.on_pace(now, pace),
             Event::Loss => self.on_loss(now),
             Event::Unserved { origin, served } => self.on_unserved(now, &origin, served),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::crowding::Crowding;
+use pelton_algos::handshakes::HandshakePace;
 use pelton_algos::limits::OriginBudget;
 use pelton_algos::overdue::Trust;
 use pelton_algos::refused_files::{Circumstances, FirstRequests, Forbidding};
@@ -35,6 +36,7 @@ pub(super) struct OriginState {
     pub(super) tail: Tail,
     pub(super) crowding: Crowding,
     pub(super) trust: Trust,
+    pub(super) handshakes: HandshakePace,
     pub(super) streams: u32,
     /// Those of them that were answered.
     pub(super) served: u32,
@@ -86,8 +88,8 @@ pub(super) struct OriginState {
     pub(super) reached: u32,
     /// Connections that were closed with a stream that had fallen silent.
     pub(super) hastened: u32,
-    /// What the driver was last told: the limit, the connections to open early and what each bears.
-    pub(super) told: Option<(u32, u32, u32)>,
+    /// What the driver was last told: the limit, the connections to open early, the handshakes and what each bears.
+    pub(super) told: Option<(u32, u32, u32, u32)>,
 }
 
 /// A host that has refused so many first parts in a row is asked for no further one.
@@ -110,6 +112,7 @@ impl OriginState {
             tail: Tail::default(),
             crowding: Crowding::default(),
             trust: Trust::default(),
+            handshakes: HandshakePace::default(),
             streams: 0,
             served: 0,
             came: 0,

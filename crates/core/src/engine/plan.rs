@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
+use pelton_algos::handshakes::TLS_HANDSHAKE;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits};
 use pelton_algos::policy::{Decision, Observation};
@@ -26,10 +27,6 @@ const IDLE: Duration = Duration::from_millis(100);
 
 /// Decisions are told at most so often. Where files of many sizes end, work is dealt anew with each.
 const ANNOUNCED: Duration = Duration::from_millis(250);
-
-/// From `ServerHello` to Finished with a chain of two certificates (RFC 8446): about what public
-/// servers send.
-const TLS_HANDSHAKE: Bytes = Bytes(3_200);
 
 /// Files and streams of one cluster in transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use pelton_core::connection::Protocol;
 use pelton_core::engine::{Event, Fetch};
 
 use super::connection::{Connection, Phase};
+use super::transport::Message;
 use super::world::World;
 
 /// A connection by its place in [`World::connections`].
@@ -28,6 +29,11 @@ pub(super) struct Pool {
     pub(super) in_order: bool,
     pub(super) open: Vec<ConnectionIndex>,
     pub(super) opening: u32,
+    /// TLS handshakes that may begin, and have.
+    pub(super) handshakes: u32,
+    pub(super) begun: u32,
+    /// Connections that wait until theirs may.
+    pub(super) held: VecDeque<ConnectionIndex>,
     pub(super) waiters: VecDeque<StreamId>,
 }
 
@@ -103,6 +109,41 @@ impl World {
         while self.pool.existing() < count.min(self.pool.limit) {
             self.open_connection();
         }
+    }
+
+    /// So many TLS handshakes may have begun. What has waited for that and is more than the `wanted` connections closes.
+    pub(super) fn set_handshakes(&mut self, handshakes: u32, wanted: u32) {
+        if handshakes == u32::MAX {
+            self.pool.begun = 0;
+        }
+        self.pool.handshakes = handshakes;
+        while self.pool.begun < self.pool.handshakes {
+            let Some(index) = self.pool.held.pop_front() else { return };
+            let others = self.pool.opening - self.pool.held.len() as u32 - 1;
+            let is_waited_for = !self.multiplexes() && self.pool.waiters.len() > others as usize;
+            if self.pool.existing() <= wanted || is_waited_for {
+                self.begin_tls(index);
+            } else {
+                self.pool.opening -= 1;
+                self.connections[index as usize].phase = Phase::Closed;
+                self.say_goodbye(index);
+                self.hand_out();
+            }
+        }
+    }
+
+    /// A connection that has reached its host.
+    pub(super) fn may_begin_tls(&mut self, index: ConnectionIndex) {
+        if self.pool.begun < self.pool.handshakes {
+            self.begin_tls(index);
+        } else {
+            self.pool.held.push_back(index);
+        }
+    }
+
+    fn begin_tls(&mut self, index: ConnectionIndex) {
+        self.pool.begun += 1;
+        self.upload(index, Message::ClientHello, 0);
     }
 
     /// Hands free connections to waiters and opens further ones for the rest.

@@ -135,7 +135,7 @@ impl World {
         *connection = Connection::new(self.receive_window, rtt, connection.begun);
         self.tell(Event::Reached { origin: self.name.clone(), rtt });
         if self.origin.tls {
-            self.upload(index, Message::ClientHello, 0);
+            self.may_begin_tls(index);
         } else {
             self.adopt(index);
         }

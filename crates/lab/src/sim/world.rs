@@ -95,7 +95,7 @@ impl World {
             receive_window: scenario.receive_window.0,
             sizes: scenario.files.sizes.clone(),
             connections: Vec::new(),
-            pool: Pool { limit: 6, ..Pool::default() },
+            pool: Pool { limit: 6, handshakes: u32::MAX, ..Pool::default() },
             live: BTreeMap::new(),
             responses_under_way: 0,
             handshake_took: None,
@@ -190,10 +190,11 @@ impl World {
                 }
                 self.abort(stream);
             }
-            Action::Connections { limit, open, pipelined, .. } => {
+            Action::Connections { limit, open, handshakes, pipelined, .. } => {
                 self.pool.pipelined = pipelined;
                 self.set_limit(limit);
                 self.open_early(open);
+                self.set_handshakes(handshakes, open);
             }
             Action::Finish { file, .. } => self.tell(Event::Finished { file, result: Ok(()) }),
             Action::Decided(decision) => self.decisions.push((self.now, decision)),

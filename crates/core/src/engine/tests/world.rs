@@ -381,7 +381,7 @@ impl World {
                 }
                 self.checkpoints.entry(file.index()).or_default().push(Some(part));
             }
-            Action::Connections { origin, limit, open, pipelined } => {
+            Action::Connections { origin, limit, open, pipelined, .. } => {
                 assert!(open <= limit);
                 let host = origin.host.to_string();
                 if let Some(Host { rtt, in_order: Some(does), .. }) = self.hosts.get(&host)

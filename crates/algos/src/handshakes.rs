@@ -1,0 +1,87 @@
+//! How many TLS handshakes a path bears before any answer has told how fast it is.
+
+use std::time::Duration;
+
+use crate::params::DEFAULT_CHANNELS;
+use crate::time::Timestamp;
+use crate::units::Bytes;
+
+/// From `ServerHello` to Finished with a chain of two certificates (RFC 8446): about what public servers send.
+pub const TLS_HANDSHAKE: Bytes = Bytes(3_200);
+
+/// A connection that is there early saves a round trip, of which the handshakes of all may take such a part.
+pub(crate) const HANDSHAKES_TO_SAVED: f64 = 2.0 / 3.0;
+
+/// So many that were under way together show how fast the path brings them, or their server makes them.
+const TELLING: u32 = DEFAULT_CHANNELS / 2;
+
+/// The pace of the first handshakes with a host.
+///
+/// Connections that are opened ahead reach their host while the certificates of the first ones are on their way. Those come
+/// one behind the other: over a slow path, or from a server that is busy with them, further ones would keep the first
+/// answers waiting for longer than a round trip.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HandshakePace {
+    done: u32,
+    /// When the first and the last one of them was.
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl HandshakePace {
+    /// Another one is done. Returns whether more is known by that.
+    pub const fn on_done(&mut self, now: Timestamp) -> bool {
+        if self.done == 0 {
+            self.first = now;
+        }
+        self.last = now;
+        self.done = self.done.saturating_add(1);
+        self.done.is_multiple_of(TELLING)
+    }
+
+    /// So many may have begun in all, over a path of this `rtt`.
+    pub fn at_once(&self, rtt: Duration) -> u32 {
+        if self.done < TELLING {
+            return DEFAULT_CHANNELS;
+        }
+        let took = self.last.saturating_since(self.first).as_secs_f64();
+        let saved = rtt.as_secs_f64() * HANDSHAKES_TO_SAVED;
+        let further = saved * f64::from(self.done - 1) / took.max(f64::MIN_POSITIVE);
+        (further as u32).max(DEFAULT_CHANNELS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(150);
+
+    /// So many are done, one each `apart` microseconds.
+    fn after(done: u64, apart: u64) -> HandshakePace {
+        let mut pace = HandshakePace::default();
+        for number in 0..done {
+            pace.on_done(Timestamp::START + Duration::from_micros(150_000 + number * apart));
+        }
+        pace
+    }
+
+    #[test]
+    fn few_are_begun_until_half_of_the_first_ones_are_done() {
+        assert_eq!(after(0, 0).at_once(RTT), DEFAULT_CHANNELS);
+        assert_eq!(after(7, 10).at_once(RTT), DEFAULT_CHANNELS);
+    }
+
+    #[test]
+    fn no_more_are_begun_than_come_within_the_round_trip_that_they_save() {
+        // 1 Mbit/s: one each 26 ms.
+        assert_eq!(after(8, 26_000).at_once(RTT), DEFAULT_CHANNELS);
+        assert_eq!(after(8, 2_000).at_once(RTT), 50);
+        assert_eq!(after(16, 2_000).at_once(RTT * 2), 100);
+    }
+
+    #[test]
+    fn who_brings_them_all_at_once_bears_any_number() {
+        assert_eq!(after(8, 0).at_once(RTT), u32::MAX);
+    }
+}
