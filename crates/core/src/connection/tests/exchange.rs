@@ -138,7 +138,7 @@ async fn gated() -> (Server, Rc<Semaphore>, Rc<Cell<usize>>) {
     (server, gate, most)
 }
 
-async fn until(condition: impl Fn() -> bool) {
+pub(super) async fn until(condition: impl Fn() -> bool) {
     while !condition() {
         tokio::task::yield_now().await;
     }

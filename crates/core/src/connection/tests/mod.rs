@@ -1,5 +1,6 @@
 //! The client against a small server on this machine.
 
+mod ahead;
 mod buffers;
 mod credentials;
 mod elsewhere;

@@ -87,7 +87,7 @@ impl Secure {
         Client::with(config, TcpConnector { connect_to, ..TcpConnector::default() })
     }
 
-    fn trusting(&self, protocol: ProtocolChoice) -> Client {
+    pub(super) fn trusting(&self, protocol: ProtocolChoice) -> Client {
         let extra_ca = Some(self.directory.path().join("ca.pem"));
         let tls = TlsOptions { extra_ca, ..TlsOptions::default() };
         self.client(HttpConfig { tls, protocol, ..HttpConfig::default() })

@@ -141,6 +141,36 @@ fn what_is_opened_ahead_does_not_go_before_the_first_requests() {
 }
 
 #[test]
+fn what_is_opened_ahead_begins_tls_as_fast_as_the_first_handshakes_came() {
+    let rtt = Duration::from_millis(200);
+    let url = |n| Url::parse(&format!("https://host/{n}")).unwrap();
+    let origin = Origin::of(&url(0)).unwrap();
+    // After so many handshakes, one each `apart` milliseconds.
+    let told_after = |done: u32, apart: u64| {
+        let mut engine = Engine::new(EngineConfig::default(), Box::new(Hat));
+        let spec = |n| FileSpec::from_url(url(n)).unwrap();
+        let files = Event::Files((0..400).map(spec).collect());
+        let mut actions = engine.handle(Timestamp::START, files);
+        actions.extend(engine.handle(Timestamp::START, Event::ListEnded));
+        let reached = Timestamp::START + rtt;
+        actions.extend(engine.handle(reached, Event::Reached { origin: origin.clone(), rtt }));
+        for n in 0..done {
+            let connected = Event::Connected { origin: origin.clone(), protocol: Protocol::Http2 };
+            let at = reached + rtt + Duration::from_millis(apart) * n;
+            actions.extend(engine.handle(at, connected));
+        }
+        let told = actions.into_iter().rev().find_map(|action| match action {
+            Action::Connections { open, handshakes, .. } => Some((open, handshakes)),
+            _ => None,
+        });
+        told.unwrap()
+    };
+    assert_eq!(told_after(0, 0), (64, 16), "nothing is known");
+    assert_eq!(told_after(16, 26), (64, 16), "1 Mbit/s");
+    assert_eq!(told_after(16, 1), (64, 133));
+}
+
+#[test]
 fn connections_that_were_opened_ahead_are_shared_by_larger_files() {
     let told = |millis| {
         let rtt = Duration::from_millis(millis);
