@@ -8,6 +8,10 @@ use super::facts::Failure;
 use super::file::Shelved;
 use super::{Engine, Stream};
 
+/// So many ranges of a file that are answered otherwise, though others are given, tell that some of those that answer under
+/// the name of its host have none.
+const MOST_OTHERWISE: u32 = 3;
+
 impl Engine {
     /// A server that said it takes ranges answered one otherwise: no more range streams of this file.
     pub(super) fn on_range_refused(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
@@ -16,15 +20,21 @@ impl Engine {
         }
         let file = stream.file;
         let attempts = self.config.retry.attempts;
+        let entry = &mut self.files[file.index()];
+        entry.answered_otherwise += 1;
         let entry = &self.files[file.index()];
         let gives_part =
             |id| self.streams.get(&id).is_some_and(|stream| stream.has_head && stream.in_parts);
         let gives_some = entry.gave_range || entry.ranges.stream_ids().any(gives_part);
         // Who has given ranges has another reason, or another machine of that name has answered.
         let is_last_try = failure.kind.is_retryable() && entry.failures + 1 >= attempts;
-        if gives_some && !is_last_try {
+        let is_chance = entry.answered_otherwise >= MOST_OTHERWISE && self.loses_little(file);
+        if gives_some && !is_last_try && !is_chance {
             self.on_failure(now, stream, failure);
             return;
+        }
+        if gives_some {
+            self.origin(stream.origin).disagreements += 1;
         }
         self.leave_ranges(file, failure.message);
     }
@@ -54,14 +64,18 @@ impl Engine {
         }
     }
 
-    /// The server's file is another one than before, as `reason` says.
-    pub(super) fn on_changed(&mut self, file: FileId, reason: String) {
+    /// The server's file is another one than before, as `reason` says, and `stream` was told so.
+    pub(super) fn on_changed(&mut self, file: FileId, stream: &Stream, reason: String) {
+        // Hardly any file changes just after it was begun.
+        let is_early = self.loses_little(file);
         let entry = &mut self.files[file.index()];
         // Another place may well have another version.
         entry.restarts += u32::from(!entry.unproven);
         // Perhaps several machines answer, and none agrees with another: what one of them sends in one
         // body is of one version.
-        entry.ignores_ranges |= entry.restarts > 1;
+        let disagree = !entry.unproven && (is_early || entry.agreed_at > stream.began);
+        entry.ignores_ranges |= disagree || entry.restarts > 1;
+        self.origin(stream.origin).disagreements += u32::from(disagree);
         self.start_anew(file, reason);
     }
 

@@ -172,7 +172,14 @@ impl Engine {
         let entry = &self.files[file.index()];
         let asks_too_much =
             failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
-        if !failure.kind.is_retryable() || entry.failures >= patience || asks_too_much {
+        // Where several machines answer one of them may not have it.
+        let is_missing = failure.kind == ErrorKind::NotFound;
+        let has_come = entry.has_come;
+        let is_contradicted = is_missing && (has_come || self.origin(origin).is_several());
+        self.origin(origin).disagreements += u32::from(is_missing && has_come);
+        let entry = &self.files[file.index()];
+        let is_final = !failure.kind.is_retryable() && !is_contradicted;
+        if is_final || entry.failures >= patience || asks_too_much {
             let failure = self.explain(failure, file, asks_too_much);
             if may_be_had_whole {
                 self.origin(origin).note_ranges(true, Some(false));
@@ -325,13 +332,17 @@ impl Engine {
             ErrorKind::NotFound if entry.place < entry.spec().mirrors.len() => false,
             kind => kind.is_answer() && !entry.gave_range,
         };
-        let little = LITTLE.max(self.link.estimate().bandwidth * SHORT);
-        let is_plain = |id| self.streams.get(&id).is_some_and(Stream::is_plain);
-        let loses_little =
-            entry.ranges.done_bytes() <= little.0 || entry.ranges.stream_ids().any(is_plain);
         let has_answered = entry.validator.is_some();
         let is_of_range = !stream.is_plain() && has_answered && !entry.ignores_ranges;
-        is_of_range && may_be_about_ranges && loses_little
+        is_of_range && may_be_about_ranges && self.loses_little(stream.file)
+    }
+
+    /// Whether little comes again where `file` is asked for whole.
+    pub(super) fn loses_little(&self, file: FileId) -> bool {
+        let entry = &self.files[file.index()];
+        let little = LITTLE.max(self.link.estimate().bandwidth * SHORT);
+        let is_plain = |id| self.streams.get(&id).is_some_and(Stream::is_plain);
+        entry.ranges.done_bytes() <= little.0 || entry.ranges.stream_ids().any(is_plain)
     }
 
     /// Whether so many ranges of a file were refused, or their connections closed, and none was given, while one body
@@ -376,6 +387,11 @@ impl Engine {
         if asks_too_much {
             failure.message =
                 format!("{} (the server asks for too long a wait; rerun later)", failure.message);
+            return failure;
+        }
+        if failure.kind == ErrorKind::NotFound && self.files[file.index()].has_come {
+            let hint = "it was there before: who gives a file once has to be asked in one stream";
+            failure.message = format!("{} ({hint}, after {attempts} attempts)", failure.message);
             return failure;
         }
         after(attempts, failure)

@@ -85,6 +85,12 @@ pub(super) struct Transfer {
     pub(super) gave_range: bool,
     /// Ranges of it that were refused, or whose connections were closed, before any was given.
     pub(super) failed_ranges: u32,
+    /// Ranges of it that were answered otherwise, though others were given.
+    pub(super) answered_otherwise: u32,
+    /// It was there when it was asked for.
+    pub(super) has_come: bool,
+    /// When an answer was last of the version that is known.
+    pub(super) agreed_at: Timestamp,
     /// It says that it does and answers otherwise.
     pub(super) ignores_ranges: bool,
     /// Something may have been written that belongs to nothing.
@@ -180,6 +186,9 @@ impl Transfer {
             takes_ranges: false,
             gave_range: false,
             failed_ranges: 0,
+            answered_otherwise: 0,
+            has_come: false,
+            agreed_at: Timestamp::START,
             ignores_ranges: false,
             dirty: false,
             shelved: None,
@@ -283,6 +292,7 @@ impl Entry {
         self.located = None;
         self.takes_ranges = false;
         self.gave_range = false;
+        self.answered_otherwise = 0;
         self.unproven = false;
     }
 

@@ -120,6 +120,7 @@ impl Engine {
         let further = state.streams.saturating_sub(files);
         self.room(now, origin) > 0
             && !self.has_deep_queue()
+            && !state.is_several()
             && state.streams < state.trust.most()
             && self.streams.len() < self.slump.most() as usize
             && (state.streams < connections || further < connections / 2)

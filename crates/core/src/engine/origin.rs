@@ -51,6 +51,8 @@ pub(super) struct OriginState {
     pub(super) pipelines: Option<bool>,
     /// The last file that it told of can be had in ranges; most can, so it is taken for granted.
     pub(super) gives_ranges: bool,
+    /// Files of which those that answer under its name have different versions, or some have no ranges.
+    pub(super) disagreements: u32,
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
     pub(super) contact: Contact,
@@ -95,6 +97,9 @@ pub(super) struct OriginState {
 /// A host that has refused so many first parts in a row is asked for no further one.
 const MOST_REFUSED_PARTS: u32 = 2;
 
+/// So many files tell that several machines answer, and differ.
+const DISAGREEING: u32 = 2;
+
 /// Hardly any server bans who has opened no more of them.
 const FEW_CONNECTIONS: u32 = 4;
 
@@ -120,6 +125,7 @@ impl OriginState {
             idle: 0,
             pipelines: None,
             gives_ranges: true,
+            disagreements: 0,
             refused_parts: 0,
             contact: Contact::None,
             answered: 0,
@@ -147,7 +153,12 @@ impl OriginState {
 
     /// Whether a file is worth being asked for by its first part, where its connection speaks HTTP/1.1.
     pub(super) const fn may_give_parts(&self) -> bool {
-        self.gives_ranges && self.gives_parts()
+        self.gives_ranges && self.gives_parts() && !self.is_several()
+    }
+
+    /// Whether those that answer under its name are known to differ: what one sends in one body is of one version.
+    pub(super) const fn is_several(&self) -> bool {
+        self.disagreements >= DISAGREEING
     }
 
     /// Whether it has not refused the first parts of several files in a row.

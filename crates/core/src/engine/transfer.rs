@@ -186,7 +186,7 @@ impl Engine {
                 return;
             }
             Outcome::Changed(message) => {
-                self.on_changed(file, message);
+                self.on_changed(file, &ended, message);
                 return;
             }
             // What fails behind the last byte is none of the file's.

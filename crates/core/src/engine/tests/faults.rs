@@ -8,11 +8,12 @@ use pelton_algos::policy::{Eht, Hat};
 use pelton_algos::units::BitRate;
 
 use super::super::*;
-use super::complete::{fixed, policies};
-use super::host::{Ending, Host, Remote};
+use super::complete::{adaptive, fixed, policies};
+use super::host::{Ending, Host, Other, Remote};
 use super::learnt::origin;
 use super::world::World;
 use crate::ErrorKind;
+use crate::connection::Protocol;
 
 const MB: u64 = 1_000_000;
 
@@ -428,6 +429,47 @@ fn a_server_that_ignores_ranges_and_breaks_bodies_is_not_asked_for_ranges_again(
 }
 
 #[test]
+fn machines_of_one_name_that_differ_are_soon_asked_for_whole_files() {
+    for (other, most) in [(Other::HasNoRanges, 20), (Other::HasAnotherVersion, 12)] {
+        for protocol in [Protocol::Http11, Protocol::Http2] {
+            for policy in adaptive() {
+                let name = policy.name().to_owned();
+                let host = Host { other: Some(other), protocol, ..Host::default() };
+                let mut world = World::new(policy).host("one", host.files(8, |_| 10 * MB));
+                world.get_all();
+                world.run();
+                world.assert_all_complete();
+                let of_files = (0..8).map(|file| world.fetches_of(file).len());
+                let asked: Vec<_> = of_files.collect();
+                assert!(asked.iter().all(|asked| *asked <= most), "{name}: {asked:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_come_from_one_machine_and_another_one_misses_is_asked_for_again() {
+    for policy in adaptive() {
+        let name = policy.name().to_owned();
+        let host = Host { other: Some(Other::HasNothing), ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(1, |_| 30 * MB));
+        world.get_all();
+        world.run();
+        world.assert_all_complete();
+        assert!(world.fetches.len() < 100, "{name}: {}", world.fetches.len());
+        // What no machine has any more is given up.
+        let mut world = World::new(Box::new(Hat)).host("one", one_big_file());
+        world.get_all();
+        world.run_for(secs(2));
+        world.host_mut("one").files.clear();
+        world.break_all(ErrorKind::ShortBody);
+        world.run();
+        let message = &world.failure(0).message;
+        assert!(message.contains("it was there before"), "{message}");
+    }
+}
+
+#[test]
 fn a_server_without_ranges_that_breaks_every_body_is_given_up() {
     let host = Host { ranges: false, cuts_bodies_after: Some(MB), ..one_big_file() };
     let mut world = World::new(fixed(1, 1)).host("one", host);
@@ -492,7 +534,7 @@ fn a_file_that_changes_with_each_request_comes_in_one_body() {
     world.get_all();
     world.run();
     world.assert_all_complete();
-    assert_eq!(world.local[0].restarts, 2);
+    assert_eq!(world.local[0].restarts, 1);
     let last = world.fetches_of(0).last().unwrap().1.clone();
     assert!(last.range.is_none() && last.anew);
 }

@@ -26,6 +26,14 @@ impl Remote {
     }
 }
 
+/// How the other one of two machines differs that answer under one name, each second request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Other {
+    HasNoRanges,
+    HasAnotherVersion,
+    HasNothing,
+}
+
 /// An origin, its files and its manners.
 #[expect(clippy::struct_excessive_bools, reason = "manners are independent of each other")]
 #[derive(Debug, Clone)]
@@ -106,6 +114,7 @@ pub(super) struct Host {
     pub(super) requests: u64,
     /// Such a part of all requests is refused, whatever they are.
     pub(super) refuses_part: f64,
+    pub(super) other: Option<Other>,
     /// Each request gets another version of the file.
     pub(super) keeps_changing: bool,
     /// Every body ends after this many bytes.
@@ -179,6 +188,7 @@ impl Default for Host {
             refuses_each: None,
             requests: 0,
             refuses_part: 0.0,
+            other: None,
             keeps_changing: false,
             cuts_bodies_after: None,
             faults: 0.0,
