@@ -7,6 +7,7 @@ use super::event::{Action, FileId};
 use super::facts::Failure;
 use super::file::Shelved;
 use super::{Engine, Stream};
+use crate::ErrorKind;
 
 /// So many ranges of a file that are answered otherwise, though others are given, tell that some of those that answer under
 /// the name of its host have none.
@@ -20,20 +21,22 @@ impl Engine {
         }
         let file = stream.file;
         let attempts = self.config.retry.attempts;
+        let is_otherwise = failure.kind == ErrorKind::Protocol;
         let entry = &mut self.files[file.index()];
-        entry.answered_otherwise += 1;
+        entry.answered_otherwise += u32::from(is_otherwise);
         let entry = &self.files[file.index()];
         let gives_part =
             |id| self.streams.get(&id).is_some_and(|stream| stream.has_head && stream.in_parts);
         let gives_some = entry.gave_range || entry.ranges.stream_ids().any(gives_part);
         // Who has given ranges has another reason, or another machine of that name has answered.
         let is_last_try = failure.kind.is_retryable() && entry.failures + 1 >= attempts;
-        let is_chance = entry.answered_otherwise >= MOST_OTHERWISE && self.loses_little(file);
+        let is_chance =
+            is_otherwise && entry.answered_otherwise >= MOST_OTHERWISE && self.loses_little(file);
         if gives_some && !is_last_try && !is_chance {
             self.on_failure(now, stream, failure);
             return;
         }
-        if gives_some {
+        if gives_some && is_otherwise {
             self.origin(stream.origin).disagreements += 1;
         }
         self.leave_ranges(file, failure.message);
