@@ -232,7 +232,9 @@ mod tests {
             trust.on_answer();
             assert_eq!(trust.most(), u32::MAX, "it was lost");
         }
-        [5, 4, 6].into_iter().for_each(|in_flight| trust.on_unanswered(in_flight));
+        for in_flight in [5, 4, 6] {
+            trust.on_unanswered(in_flight);
+        }
         assert_eq!(trust.most(), 4);
         trust.on_answer();
         assert_eq!(trust.most(), 5);

@@ -430,7 +430,7 @@ fn a_server_that_ignores_ranges_and_breaks_bodies_is_not_asked_for_ranges_again(
 
 #[test]
 fn machines_of_one_name_that_differ_are_soon_asked_for_whole_files() {
-    for (other, most) in [(Other::HasNoRanges, 20), (Other::HasAnotherVersion, 12)] {
+    for (other, most) in [(Other::NoRanges, 20), (Other::AnotherVersion, 12)] {
         for protocol in [Protocol::Http11, Protocol::Http2] {
             for policy in adaptive() {
                 let name = policy.name().to_owned();
@@ -451,7 +451,7 @@ fn machines_of_one_name_that_differ_are_soon_asked_for_whole_files() {
 fn what_has_come_from_one_machine_and_another_one_misses_is_asked_for_again() {
     for policy in adaptive() {
         let name = policy.name().to_owned();
-        let host = Host { other: Some(Other::HasNothing), ..Host::default() };
+        let host = Host { other: Some(Other::Nothing), ..Host::default() };
         let mut world = World::new(policy).host("one", host.files(1, |_| 30 * MB));
         world.get_all();
         world.run();

@@ -29,9 +29,9 @@ impl Remote {
 /// How the other one of two machines differs that answer under one name, each second request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Other {
-    HasNoRanges,
-    HasAnotherVersion,
-    HasNothing,
+    NoRanges,
+    AnotherVersion,
+    Nothing,
 }
 
 /// An origin, its files and its manners.
@@ -201,6 +201,15 @@ impl Host {
     /// Whether it answers a request for the first part of a file with that.
     pub(super) const fn gives_parts(&self) -> bool {
         self.ranges && !self.ignores_ranges && !self.gives_wholes
+    }
+
+    /// What the machine that answers now has under `path`, and whether it gives ranges of it.
+    pub(super) fn find(&self, path: &str) -> Option<(Remote, bool)> {
+        let mut remote = *self.files.get(path)?;
+        let other = self.other.filter(|_| self.requests.is_multiple_of(2));
+        remote.version += u64::from(other == Some(Other::AnotherVersion));
+        let has_ranges = !self.ignores_ranges && other != Some(Other::NoRanges);
+        (other != Some(Other::Nothing)).then_some((remote, has_ranges))
     }
 
     /// Whether it refuses a request for `path`, which counts.

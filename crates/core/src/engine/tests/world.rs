@@ -437,7 +437,7 @@ impl World {
         let host = host.redirects_to.as_ref().map_or(host, |to| &self.hosts[to]);
         let remote = host.files[&local.path];
         // A file that has changed since is as good as it was, and one machine's as another's.
-        let latest = remote.version + u64::from(host.other == Some(Other::HasAnotherVersion));
+        let latest = remote.version + u64::from(host.other == Some(Other::AnotherVersion));
         let mut versions = (1..=latest).map(|version| Remote { version, ..remote });
         assert!(
             versions.any(|remote| local.is(remote)),
@@ -648,10 +648,6 @@ impl World {
             return Verdict::Failed(kind, retry_after);
         }
         let host = &self.hosts[&live.host];
-        let other = host.other.filter(|_| host.requests.is_multiple_of(2));
-        if other == Some(Other::HasNothing) {
-            return Verdict::Failed(ErrorKind::NotFound, None);
-        }
         if self.random.fraction() < host.faults {
             match (self.random.fraction() * 6.0) as u32 {
                 0 => return Verdict::Failed(ErrorKind::Connect, None),
@@ -662,11 +658,9 @@ impl World {
             }
         }
         let answering = host.redirects_to.as_ref().unwrap_or(&live.host);
-        let Some(mut remote) = self.hosts[answering].files.get(path).copied() else {
+        let Some((remote, has_ranges)) = self.hosts[answering].find(path) else {
             return Verdict::Failed(ErrorKind::NotFound, None);
         };
-        remote.version += u64::from(other == Some(Other::HasAnotherVersion));
-        let has_no_ranges = host.ignores_ranges || other == Some(Other::HasNoRanges);
         let existing = live.fetch.existing.filter(|_| !host.always_sends_bodies);
         if existing.is_some_and(|it| it.is_version(Some(remote.size), Some(remote.modified()))) {
             return Verdict::Ended(Outcome::NotModified);
@@ -678,7 +672,7 @@ impl World {
             {
                 return Verdict::Ended(Outcome::Changed("another version".to_owned()));
             }
-            if has_no_ranges {
+            if !has_ranges {
                 let refusal = Failure::new(ErrorKind::Protocol, "the whole for a range");
                 return Verdict::Ended(Outcome::RangeRefused(refusal));
             }
@@ -688,9 +682,8 @@ impl World {
         url.set_host(Some(answering)).unwrap();
         let head = Box::new(Head {
             total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
-            ranges: host.ranges && other != Some(Other::HasNoRanges),
-            partial: live.fetch.range.is_some()
-                || host.gives_parts() && asks_part && !has_no_ranges,
+            ranges: host.ranges && (has_ranges || host.ignores_ranges),
+            partial: live.fetch.range.is_some() || host.gives_parts() && asks_part && has_ranges,
             validator: remote.validator(),
             digest: None,
             modified: Some(remote.modified()),
