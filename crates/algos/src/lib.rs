@@ -21,6 +21,8 @@
 //! | [`rests`] | how long a connection leaves unread what comes, for few acknowledgements |
 //! | [`retries`] | how often a failed request is made again, and after what pause |
 //! | [`answers`] | how long answers take, and whether a server thinks about them |
+//! | [`handshakes`] | how many TLS handshakes a path bears before it is known how fast it is |
+//! | [`overdue`] | how long a first answer may take, and what a host that leaves some out is trusted with |
 //! | [`losses`] | what lost packets tell of the windows that connections will have |
 //! | [`short_lives`] | whether connections that are shared end after too few answers |
 //! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
