@@ -234,7 +234,8 @@ impl Run {
                 self.driver.http.set_pipelined(&origin, pipelined);
                 self.driver.http.set_limit(&origin, limit as usize);
                 self.driver.http.open_early(&origin, open as usize);
-                self.driver.http.set_handshakes(&origin, handshakes as usize, open as usize);
+                let handshakes = handshakes.map(|most| most as usize);
+                self.driver.http.set_handshakes(&origin, handshakes, open as usize);
             }
             Action::Finish { file, modified } => self.finish(file, modified),
             Action::Checkpoint { file, part } => {

@@ -196,9 +196,9 @@ impl Http {
         self.set(origin).open_early(count);
     }
 
-    /// Lets so many TLS handshakes with `origin` begin in all. Connections that have reached it wait for that, and close
-    /// where there are more than those `wanted` by then.
-    pub fn set_handshakes(&self, origin: &Origin, handshakes: usize, wanted: usize) {
+    /// Lets so many TLS connections to `origin` be there or be opened, or any number. Those that have reached it wait for
+    /// that, and close where there are more than those `wanted` by then.
+    pub fn set_handshakes(&self, origin: &Origin, handshakes: Option<usize>, wanted: usize) {
         self.set(origin).set_handshakes(handshakes, wanted);
     }
 

@@ -321,19 +321,16 @@ impl OriginSet {
         tokio::task::spawn_local(async move {
             let is_http1 = set.choice.begin_opening();
             set.opener.telemetry().begins();
-            let passed = RefCell::default();
+            let shakes_hands = RefCell::default();
             let may_begin_tls = async || {
-                passed.replace(set.begin_handshake().await);
-                passed.borrow().is_some()
+                let counted = set.begin_handshake().await;
+                let may = counted.is_some();
+                shakes_hands.replace(counted);
+                may
             };
             let opening = set.opener.open(&set.origin, &set.route, &room, is_http1, may_begin_tls);
             let result = panics::caught(|| set.origin.to_string(), opening).await;
             set.state.borrow_mut().opening -= 1;
-            if matches!(result, Ok(Some(_)))
-                && let Some(passed) = passed.take()
-            {
-                passed.end_established();
-            }
             match result {
                 Ok(None) => set.pump(),
                 // It has turned out meanwhile that this one is of no use.
@@ -394,6 +391,7 @@ impl OriginSet {
             if let Some(set) = set.upgrade() {
                 set.state.borrow_mut().note_end(id);
                 set.retain(|connection| connection.id != id);
+                set.gate.note_end();
                 set.pump();
             }
         });

@@ -259,8 +259,7 @@ impl Engine {
                 streams.min(limit).min(left)
             };
             left -= open;
-            let handshakes =
-                if finds_out { sure.max(state.handshakes.at_once(rtt)) } else { u32::MAX };
+            let handshakes = finds_out.then(|| sure.max(state.handshakes.at_once(rtt)));
             let may_pipeline =
                 grows && !state.multiplexes() && state.pipelines != Some(false) && files > limit;
             let pipelined = match self.room.pipelined {

@@ -280,9 +280,9 @@ pub enum Action {
         limit: u32,
         /// These will surely be used, or are opened ahead.
         open: u32,
-        /// So many TLS handshakes with it may have begun in all: further connections wait as they are for more of them, or
-        /// close where they are more than `open` by then.
-        handshakes: u32,
+        /// So many TLS connections may be there or shake hands, or any number: further ones wait as they are until more may,
+        /// and close where they are more than `open` by then.
+        handshakes: Option<u32>,
         /// Requests that each shall bear over HTTP/1.1, once it is known that the origin answers them in
         /// their order; unless it is one, find that out and tell it by [`Event::Pipelines`]. With 0 that is
         /// all.

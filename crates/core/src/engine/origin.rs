@@ -91,7 +91,7 @@ pub(super) struct OriginState {
     /// Connections that were closed with a stream that had fallen silent.
     pub(super) hastened: u32,
     /// What the driver was last told: the limit, the connections to open early, the handshakes and what each bears.
-    pub(super) told: Option<(u32, u32, u32, u32)>,
+    pub(super) told: Option<(u32, u32, Option<u32>, u32)>,
 }
 
 /// A host that has refused so many first parts in a row is asked for no further one.

@@ -29,10 +29,13 @@ pub(super) struct Pool {
     pub(super) in_order: bool,
     pub(super) open: Vec<ConnectionIndex>,
     pub(super) opening: u32,
-    /// TLS handshakes that may begin, and have.
-    pub(super) handshakes: u32,
-    pub(super) begun: u32,
-    /// Connections that wait until theirs may.
+    /// TLS connections that may be open or shake hands. `None`: any number.
+    pub(super) handshakes: Option<u32>,
+    /// Connections that shake hands.
+    pub(super) shaking: u32,
+    /// Connections that are wanted, whoever waits.
+    pub(super) wanted: u32,
+    /// Connections that wait until they may.
     pub(super) held: VecDeque<ConnectionIndex>,
     pub(super) waiters: VecDeque<StreamId>,
 }
@@ -78,6 +81,10 @@ impl Pool {
     fn existing(&self) -> u32 {
         self.open.len() as u32 + self.opening
     }
+
+    fn may_begin_tls(&self) -> bool {
+        self.handshakes.is_none_or(|most| self.open.len() as u32 + self.shaking < most)
+    }
 }
 
 impl World {
@@ -111,17 +118,18 @@ impl World {
         }
     }
 
-    /// So many TLS handshakes may have begun. What has waited for that and is more than the `wanted` connections closes.
-    pub(super) fn set_handshakes(&mut self, handshakes: u32, wanted: u32) {
-        if handshakes == u32::MAX {
-            self.pool.begun = 0;
-        }
-        self.pool.handshakes = handshakes;
-        while self.pool.begun < self.pool.handshakes {
+    /// So many TLS connections may be open or shake hands. What has waited for that and is more than those `wanted` closes.
+    pub(super) fn set_handshakes(&mut self, handshakes: Option<u32>, wanted: u32) {
+        (self.pool.handshakes, self.pool.wanted) = (handshakes, wanted);
+        self.release_held();
+    }
+
+    fn release_held(&mut self) {
+        while self.pool.may_begin_tls() {
             let Some(index) = self.pool.held.pop_front() else { return };
             let others = self.pool.opening - self.pool.held.len() as u32 - 1;
             let is_waited_for = !self.multiplexes() && self.pool.waiters.len() > others as usize;
-            if self.pool.existing() <= wanted || is_waited_for {
+            if self.pool.existing() <= self.pool.wanted || is_waited_for {
                 self.begin_tls(index);
             } else {
                 self.pool.opening -= 1;
@@ -134,7 +142,7 @@ impl World {
 
     /// A connection that has reached its host.
     pub(super) fn may_begin_tls(&mut self, index: ConnectionIndex) {
-        if self.pool.begun < self.pool.handshakes {
+        if self.pool.may_begin_tls() {
             self.begin_tls(index);
         } else {
             self.pool.held.push_back(index);
@@ -142,7 +150,7 @@ impl World {
     }
 
     fn begin_tls(&mut self, index: ConnectionIndex) {
-        self.pool.begun += 1;
+        self.pool.shaking += 1;
         self.upload(index, Message::ClientHello, 0);
     }
 
@@ -239,6 +247,7 @@ impl World {
         let (origin, protocol) = (self.name.clone(), self.origin.protocol);
         self.tell(Event::Connected { origin, protocol });
         self.pool.opening -= 1;
+        self.pool.shaking = self.pool.shaking.saturating_sub(1);
         self.pool.open.push(index);
         self.counters.opened += 1;
         self.apply_limit();
@@ -265,6 +274,7 @@ impl World {
         connection.phase = Phase::Closed;
         self.pool.open.retain(|other| *other != index);
         self.say_goodbye(index);
+        self.release_held();
         self.pump_pool();
     }
 }

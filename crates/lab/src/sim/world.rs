@@ -95,7 +95,7 @@ impl World {
             receive_window: scenario.receive_window.0,
             sizes: scenario.files.sizes.clone(),
             connections: Vec::new(),
-            pool: Pool { limit: 6, handshakes: u32::MAX, ..Pool::default() },
+            pool: Pool { limit: 6, ..Pool::default() },
             live: BTreeMap::new(),
             responses_under_way: 0,
             handshake_took: None,

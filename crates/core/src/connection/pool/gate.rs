@@ -9,86 +9,73 @@ use super::super::telemetry::Protocol;
 use super::OriginSet;
 
 /// How many TLS handshakes may begin.
+#[derive(Default)]
 pub(super) struct Gate {
-    allowed: Cell<usize>,
-    /// Since there was no bound.
-    begun: Cell<usize>,
+    /// With those whose connections are open. `None`: any number.
+    allowed: Cell<Option<usize>>,
+    under_way: Cell<usize>,
     held: Cell<usize>,
     /// Connections that are wanted, whoever waits.
     wanted: Cell<usize>,
     changed: Notify,
 }
 
-impl Default for Gate {
-    fn default() -> Self {
-        let (begun, held, wanted) = Default::default();
-        Self { allowed: Cell::new(usize::MAX), begun, held, wanted, changed: Notify::new() }
+impl Gate {
+    /// A connection has ended: another one may begin.
+    pub(super) fn note_end(&self) {
+        self.changed.notify_waiters();
     }
 }
 
-/// The right to shake hands, which is given back where that fails.
-pub(super) struct Passed(Option<Rc<OriginSet>>);
+/// Counts a connection among those that shake hands, or wait for that.
+pub(super) struct Counted(Rc<OriginSet>, fn(&Gate) -> &Cell<usize>);
 
-impl Passed {
-    pub(super) fn end_established(mut self) {
-        self.0 = None;
+impl Counted {
+    fn among(set: &Rc<OriginSet>, those: fn(&Gate) -> &Cell<usize>) -> Self {
+        let count = those(&set.gate);
+        count.set(count.get() + 1);
+        Self(Rc::clone(set), those)
     }
 }
 
-impl Drop for Passed {
+impl Drop for Counted {
     fn drop(&mut self) {
-        if let Some(set) = &self.0 {
-            set.gate.begun.set(set.gate.begun.get().saturating_sub(1));
-            set.gate.changed.notify_waiters();
-        }
-    }
-}
-
-/// Counts who waits.
-struct Held<'a>(&'a Gate);
-
-impl<'a> Held<'a> {
-    fn at(gate: &'a Gate) -> Self {
-        gate.held.set(gate.held.get() + 1);
-        Self(gate)
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.held.set(self.0.held.get() - 1);
+        let count = (self.1)(&self.0.gate);
+        count.set(count.get() - 1);
+        self.0.gate.changed.notify_waiters();
     }
 }
 
 impl OriginSet {
-    /// Lets so many TLS handshakes begin in all. Who has waited for that while more connections than those `wanted` exist
-    /// gives up.
-    pub(in crate::connection) fn set_handshakes(&self, handshakes: usize, wanted: usize) {
-        if handshakes == usize::MAX {
-            self.gate.begun.set(0);
-        }
+    /// Lets so many TLS connections be there or be opened, or any number. Who has waited for that while more than those
+    /// `wanted` exist gives up.
+    pub(in crate::connection) fn set_handshakes(&self, handshakes: Option<usize>, wanted: usize) {
         self.gate.allowed.set(handshakes);
         self.gate.wanted.set(wanted);
         self.gate.changed.notify_waiters();
     }
 
     /// Waits until a connection that has reached its host may shake TLS hands. `None` where it is not wanted any more.
-    pub(super) async fn begin_handshake(self: &Rc<Self>) -> Option<Passed> {
-        let gate = &self.gate;
+    pub(super) async fn begin_handshake(self: &Rc<Self>) -> Option<Counted> {
         let mut held = None;
         loop {
-            let changed = gate.changed.notified();
-            if gate.begun.get() < gate.allowed.get() {
+            let changed = self.gate.changed.notified();
+            if self.may_begin_handshake() {
                 break;
             }
-            held.get_or_insert_with(|| Held::at(gate));
+            held.get_or_insert_with(|| Counted::among(self, |gate| &gate.held));
             changed.await;
         }
         if held.is_some() && !self.is_wanted() {
             return None;
         }
-        gate.begun.set(gate.begun.get() + 1);
-        Some(Passed(Some(Rc::clone(self))))
+        Some(Counted::among(self, |gate| &gate.under_way))
+    }
+
+    fn may_begin_handshake(&self) -> bool {
+        let state = self.state.borrow();
+        let open = state.connections.iter().filter(|it| !it.is_closed()).count();
+        self.gate.allowed.get().is_none_or(|most| open + self.gate.under_way.get() < most)
     }
 
     /// Whether one of those that wait is to go on.

@@ -18,12 +18,12 @@ fn connections_that_are_opened_ahead_wait_for_their_handshakes() {
             let (url, accepted) = ("https://a.test/", Rc::clone(&secure.server.accepted));
             let origin = origin(url);
             client.http.set_limit(&origin, 4);
-            client.http.set_handshakes(&origin, 2, 4);
+            client.http.set_handshakes(&origin, Some(2), 4);
             client.http.open_early(&origin, 4);
             until(|| accepted.get() == 4 && client.http.counters().open_now == 2).await;
             assert_eq!(client.text(url).await, "/");
             assert_eq!(client.http.counters().opened, 2, "two wait");
-            client.http.set_handshakes(&origin, usize::MAX, wanted);
+            client.http.set_handshakes(&origin, None, wanted);
             until(|| client.http.counters().opened == opened).await;
             assert_eq!(client.text(url).await, "/");
             assert_eq!(client.http.counters().opened, opened, "{wanted} are wanted");
@@ -50,7 +50,7 @@ fn who_has_failed_to_shake_hands_lets_another_try() {
         let url = format!("https://{address}/");
         let origin = origin(&url);
         client.http.set_limit(&origin, 3);
-        client.http.set_handshakes(&origin, 1, 3);
+        client.http.set_handshakes(&origin, Some(1), 3);
         client.http.open_early(&origin, 3);
         until(|| accepted.get() == 3).await;
         let failed = || {
