@@ -28,7 +28,7 @@ const SLOW_SHARE: Bytes = Bytes(LEAST_SHARE.0 * 2);
 const FEWEST_HELD: u32 = 2;
 
 /// What the queue in front of a slow link commonly holds, in time.
-const QUEUE: Duration = Duration::from_millis(200);
+pub(crate) const QUEUE: Duration = Duration::from_millis(200);
 
 /// On a shorter path, such as a wired local network, one connection's window grows, and recovers from a loss, before
 /// anybody notices. What comes over several is read when the processor's cache has given it up (docs/tried.md).

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::connections::{FIRST_FLIGHT, QUEUE};
 use crate::params::DEFAULT_CHANNELS;
 use crate::time::Timestamp;
 use crate::units::Bytes;
@@ -44,10 +45,24 @@ impl HandshakePace {
         if self.done < TELLING {
             return DEFAULT_CHANNELS;
         }
-        let took = self.last.saturating_since(self.first).as_secs_f64();
         let saved = rtt.as_secs_f64() * HANDSHAKES_TO_SAVED;
-        let further = saved * f64::from(self.done - 1) / took.max(f64::MIN_POSITIVE);
-        (further as u32).max(DEFAULT_CHANNELS)
+        ((saved * self.a_second()).round() as u32).max(DEFAULT_CHANNELS)
+    }
+
+    /// So many answers may be under way at first, over connections that are shared, on a path of this `rtt`: each of them has a
+    /// flight, as far as known.
+    pub fn answers_at_once(&self, rtt: Duration) -> u32 {
+        if self.done < TELLING {
+            return DEFAULT_CHANNELS;
+        }
+        let rate = self.a_second() * TLS_HANDSHAKE.as_f64();
+        let held = rate * (rtt + QUEUE).as_secs_f64() / FIRST_FLIGHT.as_f64();
+        (held as u32).max(DEFAULT_CHANNELS)
+    }
+
+    fn a_second(&self) -> f64 {
+        let took = self.last.saturating_since(self.first).as_secs_f64();
+        f64::from(self.done - 1) / took.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -78,6 +93,14 @@ mod tests {
         assert_eq!(after(8, 26_000).at_once(RTT), DEFAULT_CHANNELS);
         assert_eq!(after(8, 2_000).at_once(RTT), 50);
         assert_eq!(after(16, 2_000).at_once(RTT * 2), 100);
+    }
+
+    #[test]
+    fn no_more_answers_are_asked_for_than_a_slow_path_and_its_queue_hold() {
+        assert_eq!(after(7, 10).answers_at_once(RTT), DEFAULT_CHANNELS);
+        assert_eq!(after(8, 26_000).answers_at_once(RTT), DEFAULT_CHANNELS);
+        // 25.6 Mbit/s for 350 ms.
+        assert_eq!(after(8, 1_000).answers_at_once(RTT), 77);
     }
 
     #[test]

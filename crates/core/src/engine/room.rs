@@ -10,6 +10,8 @@ use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::units::{BitRate, Bytes};
 
 use super::Engine;
+use super::origin::OriginState;
+use crate::connection::Scheme;
 
 /// What joules must come to for who waits longer: they are forecast, and time costs base power for sure.
 const WORTH_WAITING: f64 = 0.95;
@@ -181,7 +183,8 @@ impl Engine {
         let requests = match known {
             _ if brings_heads => self.limits().max_connections,
             Some(_) if self.waits_for_servers() => self.limits().max_connections,
-            _ => sharing.requests,
+            None => sharing.requests.min(self.first_answers_at_once()),
+            Some(_) => sharing.requests,
         };
         let requests = requests.saturating_mul(times);
         let pipelined = match seen.map(|bandwidth| LinkEstimate { bandwidth, ..link }) {
@@ -207,6 +210,18 @@ impl Engine {
             together,
             ..Room::default()
         })
+    }
+
+    /// How many answers are asked for at once over connections that are shared, before the first one has told how fast
+    /// the path is: handshakes have.
+    fn first_answers_at_once(&self) -> u32 {
+        let rtt = self.link.estimate().rtt;
+        let are_told = |origin: &&OriginState| {
+            origin.origin.scheme == Scheme::Https && origin.opened >= DEFAULT_CHANNELS
+        };
+        let of_each = self.origins.iter().filter(are_told);
+        let told = of_each.map(|origin| origin.handshakes.answers_at_once(rtt));
+        told.reduce(u32::saturating_add).unwrap_or(u32::MAX)
     }
 
     /// Whether nothing is known of the path but the pace of first answers: neither was it full, nor has it lost anything by

@@ -1,5 +1,6 @@
 //! Decisions follow the link, and nothing is left idle.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use pelton_algos::pace::Pace;
@@ -168,6 +169,46 @@ fn what_is_opened_ahead_begins_tls_as_fast_as_the_first_handshakes_came() {
     assert_eq!(told_after(0, 0), (64, Some(16)), "nothing is known");
     assert_eq!(told_after(16, 26), (64, Some(16)), "1 Mbit/s");
     assert_eq!(told_after(16, 1), (64, Some(133)));
+}
+
+#[test]
+fn no_more_is_asked_for_at_first_than_handshakes_tell_of_a_path() {
+    let rtt = Duration::from_millis(2);
+    let url = |n| Url::parse(&format!("https://host/{n}")).unwrap();
+    let origin = Origin::of(&url(0)).unwrap();
+    // After sixteen handshakes, one each `apart` microseconds, and a while without an answer.
+    let asked_after = |apart: u64| {
+        let mut engine = Engine::new(EngineConfig::default(), Box::new(Hat));
+        let spec = |n| FileSpec::from_url(url(n)).unwrap();
+        let connected = |n| {
+            let event = Event::Connected { origin: origin.clone(), protocol: Protocol::Http2 };
+            (rtt * 2 + Duration::from_micros(apart) * n, event)
+        };
+        let first = [
+            Event::Files((0..400).map(spec).collect()),
+            Event::ListEnded,
+            Event::Reached { origin: origin.clone(), rtt },
+        ];
+        let first = first.into_iter().map(|event| (Duration::ZERO, event));
+        let looks = (0..10).map(|n| (Duration::from_millis(500 + n * 50), Event::Timeout));
+        let mut coming: VecDeque<_> = first.chain((0..16).map(connected)).chain(looks).collect();
+        let mut asked = 0;
+        while let Some((at, event)) = coming.pop_front() {
+            for action in engine.handle(Timestamp::START + at, event) {
+                match action {
+                    Action::Open { file } => {
+                        let opened = Event::Opened { file, opened: Opened::Fresh };
+                        coming.push_front((at, opened));
+                    }
+                    Action::Fetch(_) => asked += 1,
+                    _ => {}
+                }
+            }
+        }
+        asked
+    };
+    assert_eq!(asked_after(26_000), 16, "1 Mbit/s");
+    assert_eq!(asked_after(10), 64);
 }
 
 #[test]
