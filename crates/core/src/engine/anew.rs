@@ -37,7 +37,7 @@ impl Engine {
             return;
         }
         if gives_some && is_otherwise {
-            self.origin(stream.origin).disagreements += 1;
+            self.note_differing(file, &stream);
         }
         self.leave_ranges(file, failure.message);
     }
@@ -76,10 +76,19 @@ impl Engine {
         entry.restarts += u32::from(!entry.unproven);
         // Perhaps several machines answer, and none agrees with another: what one of them sends in one
         // body is of one version.
-        let disagree = !entry.unproven && (is_early || entry.agreed_at > stream.began);
+        let since = entry.agreed_at.filter(|_| !entry.unproven);
+        let disagree = since.is_some_and(|agreed| is_early || agreed > stream.began);
         entry.ignores_ranges |= disagree || entry.restarts > 1;
-        self.origin(stream.origin).disagreements += u32::from(disagree);
+        if disagree {
+            self.note_differing(file, stream);
+        }
         self.start_anew(file, reason);
+    }
+
+    /// Machines that answer as the host of `stream` differ in `file`.
+    pub(super) fn note_differing(&mut self, file: FileId, stream: &Stream) {
+        let differed = std::mem::replace(&mut self.files[file.index()].differs, true);
+        self.origin(stream.origin).disagreements += u32::from(!differed);
     }
 
     /// What was written of `file` belongs to nothing.

@@ -175,8 +175,10 @@ impl Engine {
         // Where several machines answer one of them may not have it.
         let is_missing = failure.kind == ErrorKind::NotFound;
         let has_come = entry.has_come;
+        if is_missing && has_come {
+            self.note_differing(file, stream);
+        }
         let is_contradicted = is_missing && (has_come || self.origin(origin).is_several());
-        self.origin(origin).disagreements += u32::from(is_missing && has_come);
         let entry = &self.files[file.index()];
         let is_final = !failure.kind.is_retryable() && !is_contradicted;
         if is_final || entry.failures >= patience || asks_too_much {

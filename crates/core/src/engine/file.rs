@@ -89,8 +89,10 @@ pub(super) struct Transfer {
     pub(super) answered_otherwise: u32,
     /// It was there when it was asked for.
     pub(super) has_come: bool,
-    /// When an answer was last of the version that is known.
-    pub(super) agreed_at: Timestamp,
+    /// When an answer was last of the version that is known. `None`: that is of an earlier run.
+    pub(super) agreed_at: Option<Timestamp>,
+    /// Machines that answer under the name of its host were seen to differ in it.
+    pub(super) differs: bool,
     /// It says that it does and answers otherwise.
     pub(super) ignores_ranges: bool,
     /// Something may have been written that belongs to nothing.
@@ -188,7 +190,8 @@ impl Transfer {
             failed_ranges: 0,
             answered_otherwise: 0,
             has_come: false,
-            agreed_at: Timestamp::START,
+            agreed_at: None,
+            differs: false,
             ignores_ranges: false,
             dirty: false,
             shelved: None,
@@ -293,6 +296,7 @@ impl Entry {
         self.takes_ranges = false;
         self.gave_range = false;
         self.answered_otherwise = 0;
+        self.agreed_at = None;
         self.unproven = false;
     }
 

@@ -58,7 +58,7 @@ impl Engine {
             return;
         }
         let entry = &mut self.files[file.index()];
-        entry.agreed_at = now;
+        entry.agreed_at = Some(now);
         entry.has_come = true;
         entry.modified = head.modified;
         entry.promised = entry.promised.take().or(head.digest.take());

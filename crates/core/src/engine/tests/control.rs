@@ -309,6 +309,26 @@ fn a_part_of_another_version_starts_anew() {
 }
 
 #[test]
+fn parts_of_earlier_versions_are_no_sign_of_machines_that_differ() {
+    let mut host = Host::default();
+    for file in 0..4 {
+        host.files.insert(format!("/{file}"), Remote { size: 20 * MB, version: 2 });
+    }
+    let mut world = World::new(fixed(4, 4)).host("one", host);
+    world.found.extend((0..4).map(|file| (file, part(20 * MB, 1, Some(0..400_000)))));
+    world.get_all();
+    world.run();
+    world.assert_all_complete();
+    let split = |file| {
+        world
+            .fetches_of(file)
+            .iter()
+            .any(|(_, it)| it.range.as_ref().is_some_and(|range| range.start > MB))
+    };
+    assert!((0..4).all(split), "each comes over several streams");
+}
+
+#[test]
 fn a_part_of_a_file_that_is_not_there_any_more_is_not_said_to_be_lost() {
     let mut world = World::new(fixed(1, 4)).host("one", Host::default());
     world.host_mut("one").files.insert("/0".to_owned(), Remote { size: MB, version: 2 });
