@@ -40,7 +40,7 @@ impl HandshakePace {
         self.done.is_multiple_of(TELLING)
     }
 
-    /// So many may have begun in all, over a path of this `rtt`.
+    /// So many connections may be there or shake hands, over a path of this `rtt`.
     pub fn at_once(&self, rtt: Duration) -> u32 {
         if self.done < TELLING {
             return DEFAULT_CHANNELS;
