@@ -30,14 +30,18 @@ pub struct HandshakePace {
 }
 
 impl HandshakePace {
-    /// Another one is done. Returns whether more is known by that.
+    /// Another one is done. Returns whether the pace is known by that. Those that come later began later, or had to be sent
+    /// again.
     pub const fn on_done(&mut self, now: Timestamp) -> bool {
+        if self.done == TELLING {
+            return false;
+        }
         if self.done == 0 {
             self.first = now;
         }
         self.last = now;
-        self.done = self.done.saturating_add(1);
-        self.done.is_multiple_of(TELLING)
+        self.done += 1;
+        self.done == TELLING
     }
 
     /// So many connections may be there or shake hands, over a path of this `rtt`.
@@ -93,6 +97,14 @@ mod tests {
         assert_eq!(after(8, 26_000).at_once(RTT), DEFAULT_CHANNELS);
         assert_eq!(after(8, 2_000).at_once(RTT), 50);
         assert_eq!(after(16, 2_000).at_once(RTT * 2), 100);
+    }
+
+    #[test]
+    fn what_is_done_later_says_nothing_of_the_pace() {
+        let mut pace = after(8, 1_000);
+        let known = (pace.at_once(RTT), pace.answers_at_once(RTT));
+        assert!(!pace.on_done(Timestamp::START + Duration::from_secs(2)));
+        assert_eq!((pace.at_once(RTT), pace.answers_at_once(RTT)), known);
     }
 
     #[test]
