@@ -23,6 +23,7 @@
 //! | [`answers`] | how long answers take, and whether a server thinks about them |
 //! | [`handshakes`] | how many TLS handshakes a path bears before it is known how fast it is |
 //! | [`overdue`] | how long a first answer may take, and what a host that leaves some out is trusted with |
+//! | [`machines`] | whether several machines answer under one name, and differ |
 //! | [`losses`] | what lost packets tell of the windows that connections will have |
 //! | [`short_lives`] | whether connections that are shared end after too few answers |
 //! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
@@ -48,6 +49,7 @@ pub mod handshakes;
 pub mod limits;
 pub mod link;
 pub mod losses;
+pub mod machines;
 pub mod memory;
 pub mod outlook;
 pub mod overdue;

@@ -154,9 +154,9 @@ impl Trust {
         }
     }
 
-    /// As many at once, and no more.
-    pub fn most(self) -> u32 {
-        self.most.unwrap_or(u32::MAX)
+    /// How many more at once, beside so many `in_flight`.
+    pub fn room_beside(self, in_flight: u32) -> u32 {
+        self.most.map_or(u32::MAX, |most| most.saturating_sub(in_flight))
     }
 }
 
@@ -230,14 +230,14 @@ mod tests {
         for _ in 0..3 {
             trust.on_unanswered(5);
             trust.on_answer();
-            assert_eq!(trust.most(), u32::MAX, "it was lost");
+            assert_eq!(trust.room_beside(9), u32::MAX, "it was lost");
         }
         for in_flight in [5, 4, 6] {
             trust.on_unanswered(in_flight);
         }
-        assert_eq!(trust.most(), 4);
+        assert_eq!([3, 4, 6].map(|in_flight| trust.room_beside(in_flight)), [1, 0, 0]);
         trust.on_answer();
-        assert_eq!(trust.most(), 5);
+        assert_eq!(trust.room_beside(4), 1);
     }
 
     #[test]

@@ -9,10 +9,6 @@ use super::file::Shelved;
 use super::{Engine, Stream};
 use crate::ErrorKind;
 
-/// So many ranges of a file that are answered otherwise, though others are given, tell that some of those that answer under
-/// the name of its host have none.
-const MOST_OTHERWISE: u32 = 3;
-
 impl Engine {
     /// A server that said it takes ranges answered one otherwise: no more range streams of this file.
     pub(super) fn on_range_refused(&mut self, now: Timestamp, stream: Stream, failure: Failure) {
@@ -22,17 +18,18 @@ impl Engine {
         let file = stream.file;
         let attempts = self.config.retry.attempts;
         let is_otherwise = failure.kind == ErrorKind::Protocol;
-        let entry = &mut self.files[file.index()];
-        entry.answered_otherwise += u32::from(is_otherwise);
+        if is_otherwise {
+            self.files[file.index()].agreement.on_answered_otherwise();
+        }
         let entry = &self.files[file.index()];
         let gives_part =
             |id| self.streams.get(&id).is_some_and(|stream| stream.has_head && stream.in_parts);
         let gives_some = entry.gave_range || entry.ranges.stream_ids().any(gives_part);
         // Who has given ranges has another reason, or another machine of that name has answered.
         let is_last_try = failure.kind.is_retryable() && entry.failures + 1 >= attempts;
-        let is_chance =
-            is_otherwise && entry.answered_otherwise >= MOST_OTHERWISE && self.loses_little(file);
-        if gives_some && !is_last_try && !is_chance {
+        let is_known = is_otherwise && entry.agreement.lacks_ranges_somewhere();
+        let goes_whole = is_known && self.loses_little(file);
+        if gives_some && !is_last_try && !goes_whole {
             self.on_failure(now, stream, failure);
             return;
         }
@@ -76,8 +73,7 @@ impl Engine {
         entry.restarts += u32::from(!entry.unproven);
         // Perhaps several machines answer, and none agrees with another: what one of them sends in one
         // body is of one version.
-        let since = entry.agreed_at.filter(|_| !entry.unproven);
-        let disagree = since.is_some_and(|agreed| is_early || agreed > stream.began);
+        let disagree = !entry.unproven && entry.agreement.has_two_versions(stream.began, is_early);
         entry.ignores_ranges |= disagree || entry.restarts > 1;
         if disagree {
             self.note_differing(file, stream);
@@ -87,8 +83,8 @@ impl Engine {
 
     /// Machines that answer as the host of `stream` differ in `file`.
     pub(super) fn note_differing(&mut self, file: FileId, stream: &Stream) {
-        let differed = std::mem::replace(&mut self.files[file.index()].differs, true);
-        self.origin(stream.origin).disagreements += u32::from(!differed);
+        let origin = &mut self.origins[stream.origin.0 as usize];
+        origin.machines.on_differing(&mut self.files[file.index()].agreement);
     }
 
     /// What was written of `file` belongs to nothing.

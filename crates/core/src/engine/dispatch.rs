@@ -266,7 +266,7 @@ impl Engine {
         }
         let state = &self.origins[origin.0 as usize];
         // Who has no room takes no part of what is left.
-        let room = room.min(state.trust.most().saturating_sub(state.streams).max(1));
+        let room = room.min(state.trust.room_beside(state.streams).max(1));
         let wanted = wanted.min(room.saturating_add(entry.ranges.streams() as u32));
         let stream = StreamId(self.next_stream);
         let entry = &mut self.files[file.index()];

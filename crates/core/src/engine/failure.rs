@@ -174,11 +174,12 @@ impl Engine {
             failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
         // Where several machines answer one of them may not have it.
         let is_missing = failure.kind == ErrorKind::NotFound;
-        let has_come = entry.has_come;
+        let has_come = entry.agreement.has_come();
         if is_missing && has_come {
             self.note_differing(file, stream);
         }
-        let is_contradicted = is_missing && (has_come || self.origin(origin).is_several());
+        let is_contradicted =
+            is_missing && (has_come || self.origin(origin).machines.are_several());
         let entry = &self.files[file.index()];
         let is_final = !failure.kind.is_retryable() && !is_contradicted;
         if is_final || entry.failures >= patience || asks_too_much {
@@ -391,7 +392,7 @@ impl Engine {
                 format!("{} (the server asks for too long a wait; rerun later)", failure.message);
             return failure;
         }
-        if failure.kind == ErrorKind::NotFound && self.files[file.index()].has_come {
+        if failure.kind == ErrorKind::NotFound && self.files[file.index()].agreement.has_come() {
             let hint = "it was there before: who gives a file once has to be asked in one stream";
             failure.message = format!("{} ({hint}, after {attempts} attempts)", failure.message);
             return failure;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use pelton_algos::cluster::SizeClass;
+use pelton_algos::machines::Agreement;
 use pelton_algos::ranges::FileRanges;
 use pelton_algos::sizes::{GroupId, SizeModel};
 use pelton_algos::time::Timestamp;
@@ -85,14 +86,8 @@ pub(super) struct Transfer {
     pub(super) gave_range: bool,
     /// Ranges of it that were refused, or whose connections were closed, before any was given.
     pub(super) failed_ranges: u32,
-    /// Ranges of it that were answered otherwise, though others were given.
-    pub(super) answered_otherwise: u32,
-    /// It was there when it was asked for.
-    pub(super) has_come: bool,
-    /// When an answer was last of the version that is known. `None`: that is of an earlier run.
-    pub(super) agreed_at: Option<Timestamp>,
-    /// Machines that answer under the name of its host were seen to differ in it.
-    pub(super) differs: bool,
+    /// What its answers have in common.
+    pub(super) agreement: Agreement,
     /// It says that it does and answers otherwise.
     pub(super) ignores_ranges: bool,
     /// Something may have been written that belongs to nothing.
@@ -188,10 +183,7 @@ impl Transfer {
             takes_ranges: false,
             gave_range: false,
             failed_ranges: 0,
-            answered_otherwise: 0,
-            has_come: false,
-            agreed_at: None,
-            differs: false,
+            agreement: Agreement::NONE_YET,
             ignores_ranges: false,
             dirty: false,
             shelved: None,
@@ -295,8 +287,7 @@ impl Entry {
         self.located = None;
         self.takes_ranges = false;
         self.gave_range = false;
-        self.answered_otherwise = 0;
-        self.agreed_at = None;
+        self.agreement.forget_version();
         self.unproven = false;
     }
 

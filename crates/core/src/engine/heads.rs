@@ -58,8 +58,7 @@ impl Engine {
             return;
         }
         let entry = &mut self.files[file.index()];
-        entry.agreed_at = Some(now);
-        entry.has_come = true;
+        entry.agreement.on_answer(now);
         entry.modified = head.modified;
         entry.promised = entry.promised.take().or(head.digest.take());
         if asked.whole {
@@ -94,7 +93,7 @@ impl Engine {
         let part = asked.in_parts.then_some(head.partial);
         self.answers.on_file(head.waited_before);
         let can_join = self.can_join(file, &head.validator);
-        let is_several = self.origin(answered_by).is_several();
+        let are_several = self.origin(answered_by).machines.are_several();
         let entry = &mut self.files[file.index()];
         if let Some(Shelved { part, reason }) = entry.shelved.take() {
             let bytes = part.done.iter().map(|range| range.end - range.start).sum();
@@ -103,8 +102,11 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         let is_led = head.url != *entry.place() && !entry.asks_at_home;
         entry.located = is_led.then_some(head.url);
-        entry.takes_ranges =
-            head.ranges && head.total.is_some() && !entry.ignores_ranges && !is_several && can_join;
+        entry.takes_ranges = head.ranges
+            && head.total.is_some()
+            && !entry.ignores_ranges
+            && !are_several
+            && can_join;
         entry.validator = Some(head.validator);
         let (class, gives_ranges) = (entry.class, entry.takes_ranges);
         self.origin(answered_by).note_ranges(gives_ranges, part);

@@ -120,8 +120,8 @@ impl Engine {
         let further = state.streams.saturating_sub(files);
         self.room(now, origin) > 0
             && !self.has_deep_queue()
-            && !state.is_several()
-            && state.streams < state.trust.most()
+            && !state.machines.are_several()
+            && state.trust.room_beside(state.streams) > 0
             && self.streams.len() < self.slump.most() as usize
             && (state.streams < connections || further < connections / 2)
     }

@@ -109,7 +109,7 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         (entry.located, entry.asks_at_home) = (None, false);
         (entry.gave_range, entry.ignores_ranges, entry.failed_ranges) = (false, false, 0);
-        (entry.has_come, entry.answered_otherwise) = (false, 0);
+        entry.agreement.move_away();
         entry.attempt += 1;
         (entry.failures, entry.setbacks, entry.restarts) = (0, 0, 0);
         (entry.refused, entry.is_refused_for_itself) = (0, false);

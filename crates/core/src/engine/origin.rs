@@ -5,6 +5,7 @@ use std::time::Duration;
 use pelton_algos::crowding::Crowding;
 use pelton_algos::handshakes::HandshakePace;
 use pelton_algos::limits::OriginBudget;
+use pelton_algos::machines::Machines;
 use pelton_algos::overdue::Trust;
 use pelton_algos::refused_files::{Circumstances, FirstRequests, Forbidding};
 use pelton_algos::tail::Tail;
@@ -51,8 +52,8 @@ pub(super) struct OriginState {
     pub(super) pipelines: Option<bool>,
     /// The last file that it told of can be had in ranges; most can, so it is taken for granted.
     pub(super) gives_ranges: bool,
-    /// Files of which those that answer under its name have different versions, or some have no ranges.
-    pub(super) disagreements: u32,
+    /// Those that answer under its name.
+    pub(super) machines: Machines,
     /// Requests in a row for the first part of a file that were answered otherwise.
     pub(super) refused_parts: u32,
     pub(super) contact: Contact,
@@ -97,9 +98,6 @@ pub(super) struct OriginState {
 /// A host that has refused so many first parts in a row is asked for no further one.
 const MOST_REFUSED_PARTS: u32 = 2;
 
-/// So many files tell that several machines answer, and differ.
-const DISAGREEING: u32 = 2;
-
 /// Hardly any server bans who has opened no more of them.
 const FEW_CONNECTIONS: u32 = 4;
 
@@ -125,7 +123,7 @@ impl OriginState {
             idle: 0,
             pipelines: None,
             gives_ranges: true,
-            disagreements: 0,
+            machines: Machines::default(),
             refused_parts: 0,
             contact: Contact::None,
             answered: 0,
@@ -153,12 +151,7 @@ impl OriginState {
 
     /// Whether a file is worth being asked for by its first part, where its connection speaks HTTP/1.1.
     pub(super) const fn may_give_parts(&self) -> bool {
-        self.gives_ranges && self.gives_parts() && !self.is_several()
-    }
-
-    /// Whether those that answer under its name are known to differ: what one sends in one body is of one version.
-    pub(super) const fn is_several(&self) -> bool {
-        self.disagreements >= DISAGREEING
+        self.gives_ranges && self.gives_parts() && !self.machines.are_several()
     }
 
     /// Whether it has not refused the first parts of several files in a row.
