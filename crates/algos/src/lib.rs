@@ -29,6 +29,7 @@
 //! | [`silence`] | for how long a stream may bring nothing until another connection is asked |
 //! | [`tail`] | which stream is so slow that another connection shall bring its bytes |
 //! | [`crowding`] | connections that are so many that they bring less than fewer did |
+//! | [`sharing`] | how streams are spread over the connections that they share |
 //! | [`outlook`] | whether others shall help a stream that has its path for itself |
 //! | [`round_trips`] | what a connection tells of how long round trips are of late |
 //! | [`slump`] | how many range streams a path is given whose rate has fallen |
@@ -68,6 +69,7 @@ mod request_rate;
 pub mod rests;
 pub mod retries;
 pub mod round_trips;
+pub mod sharing;
 pub mod short_lives;
 pub mod silence;
 pub mod sizes;

@@ -7,7 +7,7 @@ use pelton_algos::policy::Eht;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
 use pelton_core::catalog::FileSpec;
-use pelton_core::connection::{Origin, Protocol};
+use pelton_core::connection::{ConnectionId, Origin, Protocol};
 use pelton_core::engine::{
     Action, Engine, EngineConfig, Event, Fetch, Head, Opened, Outcome, Validator,
 };
@@ -164,6 +164,7 @@ impl Live {
             origin: Origin::of(&url).ok()?,
             url,
             protocol: Protocol::Http11,
+            connection: ConnectionId(0),
             response_time: RTT,
             waited_before: Duration::ZERO,
         })

@@ -386,6 +386,7 @@ impl Engine {
                 redirected,
                 has_asked: false,
                 has_head: false,
+                shares: None,
                 brought_before,
                 answered_before,
                 ahead,

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::ErrorKind;
 use crate::catalog::Digest;
-use crate::connection::{Origin, Protocol};
+use crate::connection::{ConnectionId, Origin, Protocol};
 
 /// What tells one version of a file from another (RFC 9110 section 8.8).
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -52,6 +52,8 @@ pub struct Head {
     pub origin: Origin,
     /// How it came.
     pub protocol: Protocol,
+    /// Over which connection.
+    pub connection: ConnectionId,
     /// From sending the request, over a connection that was ready, to the head of the response or, where it has what was
     /// asked for, to the first of that.
     pub response_time: Duration,

@@ -24,15 +24,23 @@ impl Engine {
         known.in_parts &= head.protocol == Protocol::Http11;
         let asked = *known;
         known.has_head = true;
+        let shares = (head.protocol == Protocol::Http2).then_some(head.connection);
+        known.shares = shares;
         known.recent.on_head(now, rtt);
         known.in_parts &= head.partial;
         let file = asked.file;
+        if let Some(before) = asked.shares {
+            self.origin(asked.origin).bearers.remove(before.0);
+        }
         let answered_by = self.origin_id(&head.origin);
         if answered_by != asked.origin {
             self.move_stream(stream, asked.origin, answered_by);
         }
         let state = self.origin(answered_by);
         state.served += u32::from(!asked.has_head);
+        if let Some(connection) = shares {
+            state.bearers.add(connection.0);
+        }
         state.trust.on_answer();
         self.note_answer(now, answered_by, &asked, head.protocol);
         let came = self.brought().saturating_sub(asked.brought_before);

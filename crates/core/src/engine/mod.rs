@@ -78,7 +78,7 @@ use watch::Recent;
 
 use crate::ErrorKind;
 use crate::catalog::FileSpec;
-use crate::connection::Origin;
+use crate::connection::{ConnectionId, Origin};
 
 /// One stream in flight.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -98,6 +98,8 @@ struct Stream {
     /// What its first request is for is known.
     has_asked: bool,
     has_head: bool,
+    /// The connection that brings it, where it is known and bears others.
+    shares: Option<ConnectionId>,
     /// What connections had brought when it was asked for.
     brought_before: Bytes,
     /// How many requests its host had answered by then.
@@ -505,6 +507,9 @@ impl Engine {
         let origin = self.origin(removed.origin);
         origin.streams = origin.streams.saturating_sub(1);
         origin.served = origin.served.saturating_sub(removed.has_head.into());
+        if let Some(connection) = removed.shares {
+            origin.bearers.remove(connection.0);
+        }
         self.note_streams(removed.file);
         Some(removed)
     }

@@ -8,6 +8,7 @@ use pelton_algos::limits::OriginBudget;
 use pelton_algos::machines::Machines;
 use pelton_algos::overdue::Trust;
 use pelton_algos::refused_files::{Circumstances, FirstRequests, Forbidding};
+use pelton_algos::sharing::Bearers;
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 
@@ -41,6 +42,8 @@ pub(super) struct OriginState {
     pub(super) streams: u32,
     /// Those of them that were answered.
     pub(super) served: u32,
+    /// Where they share connections: which.
+    pub(super) bearers: Bearers,
     /// Bytes that came since its streams were looked at.
     pub(super) came: u64,
     /// Files in transfer, by class.
@@ -118,6 +121,7 @@ impl OriginState {
             handshakes: HandshakePace::default(),
             streams: 0,
             served: 0,
+            bearers: Bearers::default(),
             came: 0,
             files: [0; 3],
             idle: 0,

@@ -52,6 +52,7 @@ pub(super) fn judge(
         url: response.final_url.clone(),
         origin: response.origin.clone(),
         protocol: response.protocol,
+        connection: response.connection,
         response_time: response.response_time,
         waited_before: response.waited_before,
     };

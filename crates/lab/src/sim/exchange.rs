@@ -8,7 +8,7 @@ use pelton_algos::parts::Parts;
 use pelton_algos::ranges::StreamId;
 use pelton_algos::units::Bytes;
 use pelton_core::ErrorKind;
-use pelton_core::connection::Protocol;
+use pelton_core::connection::{ConnectionId, Protocol};
 use pelton_core::engine::{Event, Failure, Fetch, Head, Outcome, Validator};
 
 use super::connection::{Delivery, Meaning, Phase};
@@ -252,6 +252,7 @@ impl World {
             url: live.fetch.url.clone(),
             origin: self.name.clone(),
             protocol: self.origin.protocol,
+            connection: ConnectionId(index.into()),
             response_time: self.now.saturating_since(live.asked_at),
             waited_before: Duration::ZERO,
         };

@@ -14,7 +14,7 @@ use url::Url;
 use super::super::*;
 use super::host::{Ending, Host, Local, Other, Remote};
 use crate::ErrorKind;
-use crate::connection::Protocol;
+use crate::connection::{ConnectionId, Protocol};
 
 /// The link moves bytes in steps of this.
 const TICK: Duration = Duration::from_millis(10);
@@ -691,6 +691,7 @@ impl World {
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,
+            connection: ConnectionId(0),
             response_time: live.answers_after,
             waited_before: host.waited_before(),
         });
