@@ -114,11 +114,7 @@ impl Engine {
     /// small files are under way, every second one.
     pub(super) fn room_to_split(&self, now: Timestamp, origin: OriginId) -> bool {
         let state = &self.origins[origin.0 as usize];
-        let (room, taken) = if state.multiplexes() {
-            (self.room.shared, state.bearers.connections(state.streams))
-        } else {
-            (u32::MAX, state.streams)
-        };
+        let room = if state.multiplexes() { self.room.shared } else { u32::MAX };
         let connections = state.budget.allowed_beside(now, state.served).min(room);
         let files = state.files_in_transfer().saturating_sub(state.idle);
         let further = state.streams.saturating_sub(files);
@@ -127,7 +123,7 @@ impl Engine {
             && !state.machines.are_several()
             && state.trust.room_beside(state.streams) > 0
             && self.streams.len() < self.slump.most() as usize
-            && (taken < connections || further < connections / 2)
+            && (state.bearing() < connections || further < connections / 2)
     }
 
     /// Whether there are enough streams for a path with a queue that holds many times as much: the window that each has
