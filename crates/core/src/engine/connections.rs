@@ -119,10 +119,16 @@ impl Engine {
         self.losses.on_loss(self.totals.delivered, self.goodput, self.link.best_seen());
         if !was_known && self.losses.window().is_some() {
             self.redecide = true;
-            let most = self.few_against_losses().min(self.config.limits.max_connections_per_origin);
-            let planned = (self.lanes_in_all() / self.widening()).max(1);
-            self.growth.widen(now, self.link.estimate().rtt, most / planned);
+            self.widen_against_losses(now, self.lanes_in_all() / self.widening());
         }
+    }
+
+    /// As many lanes, or range streams, in place of those `planned`, as it takes to fill the path with the windows that
+    /// losses leave them.
+    pub(super) fn widen_against_losses(&mut self, now: Timestamp, planned: u32) {
+        let most = self.few_against_losses().min(self.config.limits.max_connections_per_origin);
+        let factor = most.div_ceil(planned.max(1));
+        self.growth.widen(now, self.link.estimate().rtt, factor);
     }
 
     /// Whether `origin` answers requests in their order became known.

@@ -24,17 +24,20 @@ impl Engine {
         }
         let Some(decision) = self.decision.take() else { return };
         self.start_files(now);
-        self.note_drained();
+        self.note_drained(now);
         self.start_streams(now, &decision);
         self.decision = Some(decision);
     }
 
     /// From the last waiting file on, lanes grow into range streams: what was found of files says
     /// nothing about them.
-    fn note_drained(&mut self) {
+    fn note_drained(&mut self, now: Timestamp) {
         let is_drained = self.waiting.is_empty();
         if is_drained && !self.is_drained {
+            // What the path loses says as much of them.
+            let planned = self.lanes_in_all() / self.widening();
             self.growth = LaneGrowth::default();
+            self.widen_against_losses(now, planned);
         }
         self.is_drained = is_drained;
     }
