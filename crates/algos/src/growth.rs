@@ -56,25 +56,7 @@ struct Trial {
     samples: u32,
     /// Its rate counts from here on.
     judged_at: Timestamp,
-    handshakes: Handshakes,
 }
-
-/// The handshakes of connections that came up during a trial.
-#[derive(Debug, Clone, Copy, Default)]
-struct Handshakes {
-    queued: u32,
-    prompt: u32,
-}
-
-impl Handshakes {
-    /// Whether they tell that the path is full. Over a path with jitter one in a few is late though nothing queues.
-    const fn have_queued(self) -> bool {
-        self.queued >= LATE_BY_CHANCE + self.prompt * LATE_BY_CHANCE
-    }
-}
-
-/// So many handshakes are not all late by chance, nor are so many for each that is not.
-const LATE_BY_CHANCE: u32 = 2;
 
 /// What the goodput was, and what it was reached with.
 #[derive(Debug, Clone, Copy)]
@@ -244,8 +226,8 @@ impl LaneGrowth {
 
     /// Takes note of a handshake that took `took` over a path of `rtt`, while goodput was `rate`. Where
     /// it had to queue the path is full, and more lanes would only make the queue longer: there is no
-    /// trial for a while, and one that has begun, and whose handshakes queue without its bringing more, is over.
-    /// Returns whether the factor changed.
+    /// trial for a while, and one that has begun and has not brought more is over. Returns whether the
+    /// factor changed.
     pub fn on_handshake(
         &mut self,
         now: Timestamp,
@@ -253,18 +235,12 @@ impl LaneGrowth {
         rtt: Duration,
         rate: BitRate,
     ) -> bool {
-        let has_queued = Response { took, at_least: rtt }.has_queued();
-        if has_queued {
-            self.full_at = Some(now);
-        }
-        let Some(trial) = &mut self.trial else { return false };
-        trial.handshakes.queued += u32::from(has_queued);
-        trial.handshakes.prompt += u32::from(!has_queued);
-        let is_in_vain = rate.bps() < trial.rate_before.rate().bps() * PAYS;
-        if !has_queued || !trial.handshakes.have_queued() || !is_in_vain {
+        if !(Response { took, at_least: rtt }).has_queued() {
             return false;
         }
-        let mut trial = *trial;
+        self.full_at = Some(now);
+        let in_vain = |trial: &Trial| rate.bps() < trial.rate_before.rate().bps() * PAYS;
+        let Some(mut trial) = self.trial.filter(in_vain) else { return false };
         trial.rate.add(rate);
         self.end(now, trial);
         true
@@ -353,7 +329,6 @@ impl LaneGrowth {
             rate: Mean::default(),
             samples: 0,
             judged_at: now + lanes.settle * 3 / 2,
-            handshakes: Handshakes::default(),
         });
         self.is_guess = false;
         self.factor = lanes.doubled(self.factor);
@@ -510,11 +485,7 @@ mod tests {
         assert!(!growth.on_rate(at(2_500), sample(20.0, true)));
         assert!(growth.on_rate(at(2_600), sample(20.0, true)), "that was some time ago");
         assert_eq!(growth.factor(), 4);
-        assert!(!growth.on_handshake(at(2_700), millis(180), rtt, mbps(20.5)), "by chance");
-        assert!(!growth.on_handshake(at(2_700), millis(110), rtt, mbps(20.5)));
-        assert!(!growth.on_handshake(at(2_710), millis(180), rtt, mbps(20.5)), "two of three");
-        assert!(!growth.on_handshake(at(2_710), millis(180), rtt, mbps(20.5)));
-        assert!(growth.on_handshake(at(2_720), millis(180), rtt, mbps(20.5)), "full before it");
+        assert!(growth.on_handshake(at(2_700), millis(180), rtt, mbps(20.5)), "full before it");
         assert_eq!(growth.factor(), 2);
         assert!(!growth.on_rate(at(3_200), sample(30.0, true)), "it is over");
     }

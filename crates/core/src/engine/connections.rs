@@ -128,7 +128,9 @@ impl Engine {
     pub(super) fn widen_against_losses(&mut self, now: Timestamp, planned: u32) {
         let most = self.few_against_losses().min(self.config.limits.max_connections_per_origin);
         let factor = most.div_ceil(planned.max(1));
-        self.growth.widen(now, self.link.estimate().rtt, factor);
+        if factor > 1 && !self.link.was_full() {
+            self.growth.widen(now, self.link.estimate().rtt, factor);
+        }
     }
 
     /// Whether `origin` answers requests in their order became known.
