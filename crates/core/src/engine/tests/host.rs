@@ -87,6 +87,8 @@ pub(super) struct Host {
     pub(super) unanswered: BTreeMap<String, u32>,
     /// What it is promised of each stream over HTTP/2, beyond what has come.
     pub(super) promised: u64,
+    /// So many connections bring all of it.
+    pub(super) brought_over: u64,
     /// Answers requests in their order, or does not; nothing where that can't be found out.
     pub(super) in_order: Option<bool>,
     /// States sizes.
@@ -174,6 +176,7 @@ impl Default for Host {
             reset: BTreeSet::new(),
             unanswered: BTreeMap::new(),
             promised: 0,
+            brought_over: u64::MAX,
             in_order: None,
             states_size: true,
             bears: usize::MAX,

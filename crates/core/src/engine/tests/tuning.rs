@@ -231,6 +231,26 @@ fn connections_that_were_opened_ahead_are_shared_by_larger_files() {
 }
 
 #[test]
+fn a_range_is_split_for_each_shared_connection_that_bears_nothing() {
+    let most_streams = |brought_over| {
+        let host = Host { protocol: Protocol::Http2, brought_over, ..Host::default() };
+        let host = Host { rtt: Duration::from_millis(100), window: 64 * 1024, ..host };
+        let mut world = World::new(Box::new(Hat)).host("one", host.files(1, |_| 64 * MB));
+        world.mbps = 50.0;
+        world.get_all();
+        let mut most = 0;
+        while !world.done {
+            world.run_for(Duration::from_millis(100));
+            most = most.max(world.live.len());
+        }
+        world.assert_each_byte_once();
+        most
+    };
+    let (alone, shared) = (most_streams(u64::MAX), most_streams(4));
+    assert!(shared > alone, "{shared} streams over few connections, {alone} over one each");
+}
+
+#[test]
 fn middling_files_do_not_wait_for_each_other_on_shared_connections() {
     let rtt = Duration::from_millis(70);
     let host = Host { protocol: Protocol::Http2, rtt, ..Host::default() };

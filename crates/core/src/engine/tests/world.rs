@@ -691,7 +691,7 @@ impl World {
             origin: Origin::of(&url).unwrap(),
             url,
             protocol: host.protocol,
-            connection: ConnectionId(0),
+            connection: ConnectionId(live.fetch.stream.0 % host.brought_over),
             response_time: live.answers_after,
             waited_before: host.waited_before(),
         });
