@@ -15,6 +15,12 @@ use crate::engine::FileId;
 /// How often the meter is read while a policy may search by it, and the client's limit is looked at.
 pub(crate) const METER_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Up to so many readings in a row that fail are nothing to speak of.
+const READINGS_MISSED: u32 = 3;
+
+/// A run of which more was not measured has no joules: they would be those of a part of it.
+const MOST_IN_GAPS: f64 = 0.05;
+
 /// What the connections of a run have moved.
 pub(crate) fn traffic(http: &Http) -> Traffic {
     let counters = http.counters();
@@ -39,6 +45,9 @@ pub(crate) struct Metering {
     first_at: Option<Timestamp>,
     /// Why there was none the last time.
     lost: Option<String>,
+    /// For how long it has told nothing that can be true, and why at last.
+    gaps: Duration,
+    why: Option<String>,
     /// It was one that can't be true.
     is_untrue: bool,
     shares: Shares,
@@ -54,6 +63,8 @@ impl Metering {
             last: None,
             first_at: None,
             lost: None,
+            gaps: Duration::ZERO,
+            why: None,
             is_untrue: false,
             shares: Shares::default(),
         }
@@ -109,23 +120,46 @@ impl Metering {
     pub(crate) fn finish(&mut self, now: Timestamp, traffic: &Traffic) -> Option<String> {
         let meter = self.meter.as_mut()?;
         let read = meter.finish(now, traffic);
-        let late = meter.resolution().longest_silence();
+        let resolution = meter.resolution();
         let name = meter.source().name;
         self.note(read);
+        if self.lost.is_some() {
+            self.note_gap(now);
+        }
         let first_at = self.first_at;
         let at = self.last.map(|last| last.at);
+        let late = resolution.longest_silence();
+        let all = now.since_start();
+        let is_whole = self.gaps <= all.mul_f64(MOST_IN_GAPS);
         // One reading that fails at the end is no worse than one that fails before.
-        if !self.is_untrue && at.is_some_and(|at| now.saturating_since(at) <= late) {
+        if !self.is_untrue && is_whole && at.is_some_and(|at| now.saturating_since(at) <= late) {
             // A run that was over before the meter told anything new has no joules, either.
-            self.last =
-                self.last.filter(|last| first_at.is_none_or(|at| last.at > at || at >= now));
-            return None;
+            let last = self.last.filter(|last| first_at.is_none_or(|at| last.at > at || at >= now));
+            self.last = last.filter(|last| last.total >= resolution.step);
+            let (step, is_less) = (resolution.step.get(), self.last.is_none() && last.is_some());
+            return is_less.then(|| {
+                format!(
+                    "{name} shows no less than {step} J, and the run drew less: it has no joules"
+                )
+            });
         }
         self.last = None;
-        let wrong = self.lost.take().unwrap_or_else(|| format!("{name} has told nothing new"));
-        let told = at.unwrap_or_default().since_start().as_secs_f64();
-        let all = now.since_start().as_secs_f64();
+        let why = self.lost.take().or(self.why.take());
+        let wrong = why.unwrap_or_else(|| format!("{name} has told nothing new"));
+        let silent_at_end = now.saturating_since(at.unwrap_or_default());
+        let told = all.saturating_sub(self.gaps.max(silent_at_end)).as_secs_f64();
+        let all = all.as_secs_f64();
         Some(format!("{wrong}: {told:.1} s of {all:.1} s were measured, so the run has no joules"))
+    }
+
+    /// Nothing that can be true was told since the last reading, and until `now`.
+    fn note_gap(&mut self, now: Timestamp) {
+        let since = self.last.map_or(Timestamp::START, |last| last.at);
+        let gap = now.saturating_since(since);
+        if gap > METER_INTERVAL * READINGS_MISSED {
+            self.gaps += gap;
+            self.why.clone_from(&self.lost);
+        }
     }
 
     fn note(&mut self, read: Result<Reading, MeterError>) {
@@ -136,6 +170,9 @@ impl Metering {
                     Some(format!("a reading of {} joules can't be true", reading.total.get()));
             }
             Ok(reading) => {
+                if self.lost.is_some() {
+                    self.note_gap(reading.at);
+                }
                 self.lost = None;
                 self.first_at.get_or_insert(reading.at);
                 self.take(reading);
@@ -210,7 +247,7 @@ mod tests {
     use std::time::Duration;
 
     use pelton_power::meters::Replay;
-    use pelton_power::{Scope, Source, SourceKind};
+    use pelton_power::{Resolution, Scope, Source, SourceKind};
 
     use super::*;
 
@@ -335,6 +372,50 @@ mod tests {
         };
         assert_eq!(told(&[0.0, 0.25, 0.5, 0.6]), (true, Some(15.0)));
         assert_eq!(told(&[0.0, 0.25, 0.5, 3.0]), (false, None), "it had ended");
+    }
+
+    #[test]
+    fn a_run_of_which_a_part_was_not_measured_has_no_joules() {
+        /// Fails from one moment until another.
+        struct Gap(Box<dyn PowerMeter>, std::ops::Range<Timestamp>);
+        impl PowerMeter for Gap {
+            fn source(&self) -> Source {
+                self.0.source()
+            }
+            fn scope(&self) -> Scope {
+                self.0.scope()
+            }
+            fn resolution(&self) -> Resolution {
+                Resolution { interval: Duration::from_secs(1), step: Joules::new(36.0) }
+            }
+            fn read(&mut self, now: Timestamp, traffic: &Traffic) -> Result<Reading, MeterError> {
+                let reason = "it is charging".to_owned();
+                match self.1.contains(&now) {
+                    true => Err(MeterError::Unreadable { meter: "it".to_owned(), reason }),
+                    false => self.0.read(now, traffic),
+                }
+            }
+        }
+        let told = |from: u64, until: u64, end: u64, watts: f64| {
+            let meter = replay(&[(0, 0.0), (100, 100.0 * watts)]);
+            let gap = Timestamp::from_millis(from)..Timestamp::from_millis(until);
+            let meter = Box::new(Gap(meter, gap));
+            let mut metering =
+                Metering::new(Choice { meter, reason: "a test".to_owned(), stand_in: None });
+            for millis in (0..end).step_by(100) {
+                metering.read(Timestamp::from_millis(millis), &Traffic::default());
+            }
+            let wrong = metering.finish(Timestamp::from_millis(end), &Traffic::default());
+            (metering.last().is_some(), wrong.unwrap_or_default())
+        };
+        assert_eq!(told(900, 1_100, 5_000, 50.0), (true, String::new()), "one reading was missed");
+        assert_eq!(told(900, 1_400, 90_000, 50.0), (true, String::new()), "half a second in 90");
+        let (has_joules, wrong) = told(700, 3_700, 5_300, 50.0);
+        assert!(!has_joules && wrong.contains("charging: 2.2 s of 5.3 s were measured"), "{wrong}");
+        let (has_joules, wrong) = told(600, 9_000, 2_100, 50.0);
+        assert!(!has_joules && wrong.contains("0.5 s of 2.1 s were measured"), "{wrong}");
+        let (has_joules, wrong) = told(9_000, 9_000, 1_200, 10.0);
+        assert!(!has_joules && wrong.contains("no less than 36 J"), "{wrong}");
     }
 
     #[test]

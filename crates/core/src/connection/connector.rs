@@ -52,6 +52,8 @@ pub struct Segments {
     pub sent: u32,
     /// Received.
     pub received: u32,
+    /// Bytes in those that were received, whether they were read or not.
+    pub received_bytes: u64,
 }
 
 /// A byte stream that was just opened.

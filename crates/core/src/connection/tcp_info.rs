@@ -23,8 +23,10 @@ struct TcpInfo {
     received_rtt: u32,
     /// `tcpi_rcv_space` and `tcpi_total_retrans`.
     _after_received_rtt: [u32; 2],
-    /// `tcpi_pacing_rate` to `tcpi_bytes_received`.
-    _rates: [u64; 4],
+    /// `tcpi_pacing_rate` to `tcpi_bytes_acked`.
+    _rates: [u64; 3],
+    /// `tcpi_bytes_received`: in order; since Linux 4.1.
+    bytes_received: u64,
     /// `tcpi_segs_out`: since Linux 4.2.
     segments_out: u32,
     /// `tcpi_segs_in`: since Linux 4.2.
@@ -87,7 +89,11 @@ pub(super) fn rtt_of_sent(socket: BorrowedFd<'_>) -> Option<Duration> {
 pub(super) fn segments(socket: BorrowedFd<'_>) -> Option<Segments> {
     let (info, length) = read(socket)?;
     let counts = length.holds(offset_of!(TcpInfo, segments_in));
-    counts.then_some(Segments { sent: info.segments_out, received: info.segments_in })
+    counts.then_some(Segments {
+        sent: info.segments_out,
+        received: info.segments_in,
+        received_bytes: info.bytes_received,
+    })
 }
 
 /// Segments of the TCP connection `socket` that came before one that was sent earlier. `None` when the kernel does not
@@ -138,6 +144,7 @@ mod tests {
         assert_eq!(offset_of!(TcpInfo, rtt), 68);
         assert_eq!(offset_of!(TcpInfo, received_rtt), 92);
         assert_eq!(offset_of!(TcpInfo, _rates), 104);
+        assert_eq!(offset_of!(TcpInfo, bytes_received), 128);
         assert_eq!(offset_of!(TcpInfo, segments_in), 140);
         assert_eq!(offset_of!(TcpInfo, min_rtt), 148);
         assert_eq!(offset_of!(TcpInfo, out_of_order), 224);

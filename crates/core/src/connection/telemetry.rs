@@ -175,8 +175,8 @@ impl Telemetry {
         (self.observer)(event);
     }
 
-    pub(super) fn received(&self, bytes: usize) {
-        self.update(|counters| counters.received += bytes as u64);
+    pub(super) fn received(&self, bytes: u64) {
+        self.update(|counters| counters.received += bytes);
     }
 
     /// Bytes arrived over a path of this round-trip time, which `are_answers` to requests.

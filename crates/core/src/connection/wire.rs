@@ -35,6 +35,8 @@ pub(super) struct Wire {
     is_open: Rc<Cell<bool>>,
     /// Segments at the last look.
     segments: Option<Segments>,
+    /// Bytes that were read.
+    read: u64,
     /// Bytes received and sent since then.
     uncounted: [u64; 2],
     /// Bytes that are still to come of what was asked for.
@@ -62,6 +64,7 @@ impl Wire {
             round_trips: RoundTripWatch::new(rtt),
             is_open,
             segments: None,
+            read: 0,
             uncounted: [0; 2],
             to_come,
             began: Instant::now(),
@@ -82,7 +85,8 @@ impl Wire {
     }
 
     fn received(&mut self, bytes: usize) {
-        self.telemetry.received(bytes);
+        self.telemetry.received(bytes as u64);
+        self.read += bytes as u64;
         let now = Timestamp::new(self.began.elapsed());
         if let Some(rtt) = self.round_trips.least() {
             self.telemetry.came(bytes, rtt, self.is_open.get());
@@ -195,6 +199,11 @@ impl Duplex for Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
+        // What came and was not wanted any more took as much of the network, and of the radio, as what was read.
+        let received = self.io.segments().map_or(0, |segments| segments.received_bytes);
+        let unread = received.saturating_sub(self.read);
+        self.telemetry.received(unread);
+        self.uncounted[0] += unread;
         self.count_segments();
     }
 }

@@ -31,6 +31,8 @@ pub struct Hwmon {
     name: String,
     scope: Scope,
     sensor: Sensor,
+    /// It has told nothing since then.
+    failed_after: Option<Timestamp>,
     last: Option<Timestamp>,
 }
 
@@ -38,7 +40,7 @@ pub struct Hwmon {
 enum Sensor {
     /// `energyN_input`, uJ.
     Energy(PathBuf, Rises),
-    /// `powerN_input`, uW.
+    /// `powerN_input` or `powerN_average`, uW.
     Power(PathBuf, Trapezium),
     /// `currN_input`, mA, times `inN_input`, mV.
     Pair(PathBuf, PathBuf, Trapezium),
@@ -79,7 +81,7 @@ impl Hwmon {
             None => format!("hwmon {chip}"),
         };
         let scope = if is_supply { Scope::Device } else { Scope::Package };
-        Some(Self { name, scope, sensor, last: None })
+        Some(Self { name, scope, sensor, failed_after: None, last: None })
     }
 }
 
@@ -93,8 +95,12 @@ impl Sensor {
         let energy = |n: u32| {
             Some(Self::Energy(readable(format!("energy{n}_input"))?, Rises::new(INTERVAL)))
         };
-        let power =
-            |n: u32| Some(Self::Power(readable(format!("power{n}_input"))?, Trapezium::default()));
+        let power = |n: u32| {
+            // Some chips tell only their own mean, as of graphics cards.
+            let path = readable(format!("power{n}_input"))
+                .or_else(|| readable(format!("power{n}_average")))?;
+            Some(Self::Power(path, Trapezium::default()))
+        };
         let pair = |n: u32| {
             let current = readable(format!("curr{n}_input"))?;
             let voltage = readable(format!("in{n}_input"))?;
@@ -104,6 +110,14 @@ impl Sensor {
             (1..=CHANNELS).find_map(|n| kind(n).map(|sensor| (n, sensor)))
         };
         first(&energy).or_else(|| first(&power)).or_else(|| first(&pair))
+    }
+
+    /// The next sample is a new start: what happened until then is not counted.
+    fn interrupt(&mut self) {
+        match self {
+            Self::Energy(_, rises) => rises.interrupt(),
+            Self::Power(_, sum) | Self::Pair(_, _, sum) => sum.interrupt(),
+        }
     }
 
     fn read(&mut self, now: Timestamp) -> Result<Joules, String> {
@@ -146,8 +160,17 @@ impl PowerMeter for Hwmon {
     }
 
     fn read(&mut self, now: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {
-        let total =
-            self.sensor.read(now).map_err(|reason| MeterError::unreadable(&self.name, reason))?;
+        // A counter tells afterwards what was drawn while it could not be read.
+        let counts = matches!(self.sensor, Sensor::Energy(..));
+        let silent_for = self.failed_after.map_or(Duration::ZERO, |at| now.saturating_since(at));
+        if !counts && silent_for > self.resolution().longest_silence() {
+            self.sensor.interrupt();
+        }
+        let total = self.sensor.read(now).map_err(|reason| {
+            self.failed_after = self.failed_after.or(self.last);
+            MeterError::unreadable(&self.name, reason)
+        })?;
+        self.failed_after = None;
         let at = self.last.map_or(now, |last| last.max(now));
         self.last = Some(at);
         Ok(Reading { at, total, parts: None })

@@ -43,8 +43,28 @@ pub struct Scpi {
 #[derive(Debug, Default)]
 struct Log {
     sum: Trapezium,
+    /// The longest time between two values.
+    gap: Duration,
     lost: Option<String>,
 }
+
+impl Log {
+    /// What is of no use is left out: the next answer bridges it, and the time of the last stays behind.
+    fn note(&mut self, at: Timestamp, watts: f64) {
+        let before = self.sum.at().unwrap_or_default();
+        if self.sum.add(at, watts).is_ok() {
+            self.gap = self.gap.max(at.saturating_since(before));
+        }
+    }
+
+    /// For how long it may tell nothing new before that says that it has stopped.
+    fn patience(&self, resolution: &Resolution) -> Duration {
+        resolution.longest_silence().max(self.gap * USUAL_GAPS).min(PATIENCE)
+    }
+}
+
+/// An instrument that takes longer than it should for its answers is given so many times as long.
+const USUAL_GAPS: u32 = 2;
 
 /// Where this meter's run began in the log.
 #[derive(Debug, Clone, Copy)]
@@ -115,8 +135,7 @@ fn follow(mut line: Line, log: &Weak<Mutex<Log>>) {
         match answer {
             Ok(answer) => {
                 if let Some(watts) = parse(&answer) {
-                    // What is of no use is left out: the next answer bridges it, and the time of the last stays behind.
-                    let _ = log.sum.add(Timestamp::new(began.elapsed()), watts);
+                    log.note(Timestamp::new(began.elapsed()), watts);
                 }
             }
             Err(reason) => {
@@ -162,8 +181,8 @@ impl PowerMeter for Scpi {
     fn finish(&mut self, now: Timestamp, traffic: &Traffic) -> Result<Reading, MeterError> {
         let reading = self.read(now, traffic)?;
         let since = now.saturating_since(reading.at);
-        let power = self.shared.lock().unwrap_or_else(PoisonError::into_inner).sum.power();
-        if let Some(power) = power.filter(|_| since <= PATIENCE) {
+        let log = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(power) = log.sum.power().filter(|_| since <= log.patience(&self.resolution())) {
             self.last = Reading {
                 at: now.max(reading.at),
                 total: reading.total + power * since,
@@ -279,16 +298,20 @@ mod tests {
         // It is asked again and stays silent.
         let _line = done.recv_timeout(Duration::from_secs(10)).unwrap();
         meter.read(Timestamp::START, &Traffic::default()).unwrap();
-        let end = Timestamp::new(Duration::from_secs(1));
-        let reading = meter.finish(end, &Traffic::default()).unwrap();
-        assert_eq!(reading.at, end);
-        assert!((reading.total.get() - 2.0).abs() < 1e-6, "{reading:?}");
+        let mut finish = |millis| {
+            let end = Timestamp::from_millis(millis);
+            let reading = meter.finish(end, &Traffic::default()).unwrap();
+            (reading.at == end).then_some(reading.total.get())
+        };
+        let joules = finish(800).unwrap();
+        assert!((joules - 1.6).abs() < 1e-6, "{joules}");
+        assert_eq!(finish(1_700), None, "it has stopped, and what it draws is not known");
     }
 
     #[test]
     fn an_instrument_without_a_reading_is_refused() {
         for (answer, why) in
-            [("9.91E+37\n", "no reading"), ("NAN\n", "no reading"), ("-3.0\n", "leads")]
+            [("9.91E+37\n", "no reading"), ("NAN\n", "no number"), ("-3.0\n", "leads")]
         {
             let (address, _done) = instrument(Box::leak(Box::new([answer])));
             let error = Scpi::connect(&address).unwrap_err().to_string();

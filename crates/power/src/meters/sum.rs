@@ -56,7 +56,9 @@ impl Trapezium {
 
 /// The power that a meter told, or why it is none.
 fn usable(watts: f64) -> Result<Watts, &'static str> {
-    if !watts.is_finite() || watts > MOST_WATTS {
+    if watts.is_nan() {
+        Err("which is no number")
+    } else if !watts.is_finite() || watts > MOST_WATTS {
         Err("which is no reading: none is beyond 100 kW")
     } else if watts < 0.0 {
         Err("which is less than nothing: are its leads reversed?")

@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn little_traffic_has_left_3g_on_its_shared_channel() {
         let after = |millis, bytes| n9_3g().after(last(millis, bytes));
-        assert_eq!([after(0, 470), after(2_000, 470)], [State::Shared; 2]);
-        assert_eq!(after(2_001, 470), State::Idle);
+        assert_eq!([after(0, 490), after(2_000, 490)], [State::Shared; 2]);
+        assert_eq!(after(2_001, 490), State::Idle);
         // T1 of 3 s on DCH, then T2 of 2 s on FACH.
-        assert_eq!([after(0, 471), after(3_000, 471)], [State::Tail(0); 2]);
-        assert_eq!([after(3_001, 471), after(5_000, 471)], [State::Shared; 2]);
-        assert_eq!(after(5_001, 471), State::Idle);
+        assert_eq!([after(0, 491), after(3_000, 491)], [State::Tail(0); 2]);
+        assert_eq!([after(3_001, 491), after(5_000, 491)], [State::Shared; 2]);
+        assert_eq!(after(5_001, 491), State::Idle);
     }
 
     #[test]

@@ -58,9 +58,12 @@ pub fn n9_3g() -> RadioProfile {
     n9_3g_with(Timers::default())
 }
 
+/// IPv4 without options (RFC 791 section 3.1): what waits is counted with it.
+const IP_HEADER: u64 = 20;
+
 /// 3G of a Nokia N9: DCH "around 1085 mW" without traffic and "1470 mW when data are transmitted",
 /// FACH "around 489 mW", PCH "about 1-2 %" of DCH; 1 s to FACH and 0.5 s from there to DCH; DCH when
-/// the buffer passes "470 +- 12 bytes" of IP payload.
+/// the buffer passes "470 +- 12 bytes" of IP payload, which are [`IP_HEADER`] more of a packet.
 ///
 /// Assumed, because not stated: during a promotion the radio draws the power of the state that it
 /// leads to; PCH is 1.5 % of DCH; FACH carries 32 kbit/s, as in 3GPP's common channels; traffic adds
@@ -83,7 +86,7 @@ pub fn n9_3g_with(timers: Timers) -> RadioProfile {
             name: "FACH".to_owned(),
             promotion: Phase { duration: Duration::from_secs(1), power: fach },
             power: fach,
-            threshold: Bytes(470),
+            threshold: Bytes(470 + IP_HEADER),
             rate: BitRate::from_bps(32_000.0),
             tail: timers.t2,
         }),

@@ -118,7 +118,8 @@ fn no_meter_takes_more_than_a_hundred_kilowatts_or_less_than_nothing() {
         let error = Hwmon::open(tree.path()).unwrap_err().to_string();
         assert!(error.contains(path), "{error}");
         tree.write(path, "4000000");
-        assert_joules(&mut meter, 2, 8.0);
+        assert_joules(&mut meter, 2, 0.0);
+        assert_joules(&mut meter, 3, 4.0);
     }
     let tree = Tree::new(&[
         ("hwmon0/name", "ina219"),
@@ -130,7 +131,30 @@ fn no_meter_takes_more_than_a_hundred_kilowatts_or_less_than_nothing() {
     tree.write("hwmon0/curr1_input", "2147483647");
     assert!(joules(&mut meter, 1).unwrap_err().contains("curr1_input tells"));
     tree.write("hwmon0/curr1_input", "1000");
-    assert_joules(&mut meter, 2, 10.0);
+    assert_joules(&mut meter, 2, 0.0);
+    assert_joules(&mut meter, 3, 5.0);
+}
+
+#[test]
+fn a_sensor_that_misses_a_reading_is_bridged_and_one_that_was_gone_begins_anew() {
+    let path = "hwmon0/power1_average";
+    let tree = Tree::new(&[("hwmon0/name", "amdgpu"), (path, "4000000")]);
+    let mut meter = Hwmon::open(tree.path()).unwrap();
+    let mut told = |millis, value: &str| {
+        tree.write(path, value);
+        let reading = meter.read(Timestamp::from_millis(millis), &Traffic::default());
+        reading.ok().map(|reading| reading.total.get())
+    };
+    assert_eq!(
+        [told(0, "4000000"), told(200, "?"), told(500, "4000000")],
+        [Some(0.0), None, Some(2.0)]
+    );
+    assert_eq!(
+        [told(800, "?"), told(1_400, "4000000")],
+        [None, Some(2.0)],
+        "who knows what it drew"
+    );
+    assert_eq!(told(1_900, "4000000"), Some(4.0));
 }
 
 #[test]
