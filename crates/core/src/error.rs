@@ -67,8 +67,9 @@ impl ErrorKind {
             403 if asks_to_wait => Self::Overloaded,
             401 | 403 | 407 => Self::Auth,
             429 | 503 => Self::Overloaded,
-            // Too early (RFC 8470 section 5.2): a further one is not.
-            408 | 425 | 500..=599 => Self::ServerError,
+            // Misdirected: over another connection it may be answered (RFC 9110 section 15.5.20). Too early (RFC 8470
+            // section 5.2): a further one is not.
+            408 | 421 | 425 | 500..=599 => Self::ServerError,
             _ => Self::HttpStatus,
         }
     }

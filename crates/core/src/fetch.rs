@@ -140,6 +140,9 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             _ if is_early => parts = None,
             Ok(Verdict::Stop(outcome)) => return Ok(outcome),
             Err(error) => {
+                if response.status == StatusCode::MISDIRECTED_REQUEST {
+                    context.http.shun(response.connection);
+                }
                 // What was refused is asked for again, best over the same connection, unless it is that which is refused.
                 if !response.is_refused_again() {
                     let _ = timeout(REFUSAL, response.drain()).await;

@@ -127,7 +127,9 @@ impl Engine {
     /// losses leave them.
     pub(super) fn widen_against_losses(&mut self, now: Timestamp, planned: u32) {
         let most = self.few_against_losses().min(self.config.limits.max_connections_per_origin);
-        let factor = most.div_ceil(planned.max(1));
+        let planned = planned.max(1);
+        // The nearest: one too many of each costs as much as one too few.
+        let factor = most.saturating_add(planned / 2) / planned;
         if factor > 1 && !self.link.was_full() {
             self.growth.widen(now, self.link.estimate().rtt, factor);
         }

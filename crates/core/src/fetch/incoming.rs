@@ -1,15 +1,21 @@
 //! A body on its way into the file.
 
+use std::time::Duration;
+
 use pelton_algos::credit::news_of_promise;
 use pelton_algos::parts::Parts;
 use pelton_algos::ranges::{ByteRange, StreamId};
 use pelton_algos::time::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{Context, request, with_output};
 use crate::connection::{Further, GetResponse, Piece, shown};
 use crate::engine::{Event, Fetch};
 use crate::{Error, ErrorKind, Result};
+
+/// For how long the end of a body is waited for whose last byte has come. It comes with that, or in the packet behind it,
+/// which is sent again after 200 ms at first where it was lost.
+const PATIENCE_WITH_END: Duration = Duration::from_millis(500);
 
 /// A body on its way into the file.
 pub(super) struct Incoming<'a> {
@@ -52,7 +58,16 @@ impl Incoming<'_> {
             let position = self.position;
             let left = || stops().saturating_sub(position);
             let keep = |piece: Piece<'_>| keep(context, position, left(), piece);
-            let Some(kept) = response.piece_or_pipe(left, has_file, keep).await? else { break };
+            let piece = response.piece_or_pipe(left, has_file, keep);
+            let piece = match body_ends == Some(position) && left() == 0 {
+                false => piece.await,
+                // Some caches never send the last chunk of a range: all that was promised is here.
+                true => match timeout(PATIENCE_WITH_END, piece).await {
+                    Ok(piece) => piece,
+                    Err(_) => return Ok(self.is_last()),
+                },
+            };
+            let Some(kept) = piece? else { break };
             let kept = kept?;
             if kept > 0 {
                 self.position += kept;

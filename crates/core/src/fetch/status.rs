@@ -34,6 +34,9 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
             .as_deref()
             .unwrap_or("; give credentials with --user, --netrc or --cookie-file"),
         ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
+        _ if status == StatusCode::MISDIRECTED_REQUEST => {
+            "; whoever was reached does not serve this name: try again later"
+        }
         ErrorKind::ServerError => "; the failure is the server's: try again later",
         _ if status == StatusCode::BAD_REQUEST && url.scheme() == "http" => {
             "; if the server speaks TLS there, ask for https://, else check the URL and the headers"

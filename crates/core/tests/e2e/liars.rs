@@ -376,6 +376,40 @@ fn bodies_without_a_length() {
 }
 
 #[test]
+fn a_range_whose_last_chunk_never_comes_is_complete_with_its_last_byte() {
+    let server = serve(|request| match range(request) {
+        Some((first, last)) => {
+            let last = last.min(SIZE - 1);
+            let bytes = content().bytes(first..last + 1);
+            let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), &bytes, b"\r\n"].concat();
+            Reply::status("206 Partial Content")
+                .field("Transfer-Encoding", "chunked")
+                .field("Content-Range", format!("bytes {first}-{last}/{SIZE}"))
+                .field("ETag", content().etag())
+                .body(chunk)
+        }
+        None => honest(&content(), request),
+    });
+    let hour = Duration::from_secs(3_600);
+    let config = EngineConfig { stall_timeout: hour, ..EngineConfig::default() };
+    for client in [builder(), builder().policy(four_by_four())] {
+        assert_arrives(&client.engine(config.clone()).build().unwrap(), &server, &bytes());
+    }
+}
+
+#[test]
+fn who_is_misdirected_asks_over_another_connection() {
+    let server = serve(|request| match request.number {
+        0 => Reply::status("421 Misdirected Request").field("Content-Length", 0),
+        _ => honest(&content(), request),
+    });
+    assert_arrives(&client(), &server, &bytes());
+    let always = serve(|_| Reply::status("421 Misdirected Request").field("Content-Length", 0));
+    let message = assert_fails(&client(), &always, ErrorKind::ServerError);
+    assert!(message.contains("does not serve this name"), "{message}");
+}
+
+#[test]
 fn a_chunked_body_that_breaks_off_starts_anew() {
     let server = serve(|request| {
         let reply = Reply::status("200 OK").field("Transfer-Encoding", "chunked");

@@ -41,8 +41,8 @@ pub(super) fn read(buffer: &mut BytesMut) -> io::Result<Option<Response<()>>> {
     }
     if begins_http2(buffer) {
         return Err(malformed(
-            "it speaks HTTP/2 without TLS on this port: ask with --http2-prior-knowledge \
-             (ProtocolChoice::Http2PriorKnowledge)",
+            "it answers with HTTP/2 what was asked over HTTP/1.1: if it speaks that without TLS, ask with \
+             --http2-prior-knowledge (ProtocolChoice::Http2PriorKnowledge)",
         ));
     }
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];

@@ -336,7 +336,10 @@ fn tls_and_http2_are_spoken_of_where_the_answer_may_be_that() {
     for (said, hint) in [
         (&b""[..], "(if it speaks TLS there, ask for https://)"),
         (b"\x15\x03\x01\x00\x02\x02\x46", "it speaks TLS on this port: was https:// meant?"),
-        (SETTINGS, "it speaks HTTP/2 without TLS on this port: ask with --http2-prior-knowledge "),
+        (
+            SETTINGS,
+            "it answers with HTTP/2 what was asked over HTTP/1.1: if it speaks that without TLS, ask with ",
+        ),
         (b"HTTP/1.1 200 OK\r\nContent-", "before a response: in the middle of its head"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "Content-Length is no length"),
         (&endless, "the head of the response is longer than 64 KiB"),
