@@ -98,7 +98,7 @@ pub(super) async fn exchange(
                 let asks_to_wait = head.headers().contains_key(RETRY_AFTER);
                 let is_served = !ErrorKind::of_status(head.status(), asks_to_wait).is_overload();
                 set.note_answer(&lease, took, is_served);
-                if set.refuses_http1(&lease, head.status().as_u16() < 400) {
+                if set.refuses_http1(&lease, Some(head.status())) {
                     continue;
                 }
                 if let Some(moved) = moved.take() {
@@ -178,7 +178,7 @@ impl Tries {
             yield_now().await;
         }
         let may_change = choice == ProtocolChoice::Auto;
-        if set.refuses_http1(lease, false) || may_change && set.changes_to_http1(lease, failure) {
+        if set.refuses_http1(lease, None) || may_change && set.changes_to_http1(lease, failure) {
             // What speaks it no more gets no further request, so this one comes here once for that.
         } else if finds_out && !self.is_repeated {
             // Some servers close a connection over which two requests come at once, and answer neither.

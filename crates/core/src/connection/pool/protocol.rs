@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use http::StatusCode;
 use pelton_algos::short_lives::ShortLives;
 
 use super::super::failure;
@@ -20,6 +21,8 @@ enum Http1 {
     ToBeTried,
     /// That one is there, or on its way.
     Tried,
+    /// The server wants it, and has not answered over it yet.
+    Wanted,
     /// It is, and connections of HTTP/2 end after few answers; or the server takes nothing else.
     Spoken,
     /// It is not, or it is refused.
@@ -46,14 +49,19 @@ impl Choice {
     /// Whether one that was opened for HTTP/1.1 alone, or not, is still of use.
     pub(super) fn takes(&self, is_http1: bool) -> bool {
         match self.http1.get() {
-            Http1::Spoken => is_http1,
+            Http1::Spoken | Http1::Wanted => is_http1,
             Http1::Tried => true,
             Http1::NotAsked | Http1::ToBeTried | Http1::Refused => !is_http1,
         }
     }
 
     fn is_http1(&self) -> bool {
-        self.http1.get() == Http1::Spoken
+        matches!(self.http1.get(), Http1::Spoken | Http1::Wanted)
+    }
+
+    /// Whether that it is answered is still to be seen.
+    fn is_open(&self) -> bool {
+        matches!(self.http1.get(), Http1::Tried | Http1::Wanted)
     }
 }
 
@@ -66,15 +74,18 @@ impl OriginSet {
         failure: &SendFailure,
     ) -> bool {
         if failure::requires_http1(failure) {
-            self.require_http1();
-            return true;
+            let is_refused = self.choice.http1.get() == Http1::Refused;
+            if !is_refused && !self.choice.is_http1() {
+                self.require_http1(Http1::Wanted);
+            }
+            return !is_refused;
         }
         failure::ends_connection(failure) && self.note_gone(lease)
     }
 
     /// From now on HTTP/1.1 alone is spoken; connections of HTTP/2 take no further request.
-    fn require_http1(&self) {
-        self.choice.http1.set(Http1::Spoken);
+    fn require_http1(&self, http1: Http1) {
+        self.choice.http1.set(http1);
         self.retain(|connection| connection.protocol == Protocol::Http11);
     }
 
@@ -98,17 +109,21 @@ impl OriginSet {
         self.choice.is_http1()
     }
 
-    /// What was asked for over the connection of `lease` was answered well, or not. Returns whether that tells that HTTP/2 alone
-    /// is of use, so that it is asked for again.
+    /// What was asked for over the connection of `lease` was answered like this, or not at all. Returns whether that tells that
+    /// HTTP/2 alone is of use, so that it is asked for again.
     pub(in crate::connection) fn refuses_http1(
         self: &Rc<Self>,
         lease: &Lease,
-        is_well: bool,
+        answer: Option<StatusCode>,
     ) -> bool {
-        let is_trial =
-            lease.protocol() == Protocol::Http11 && self.choice.http1.get() == Http1::Tried;
+        let is_well = answer.is_some_and(|status| match self.choice.http1.get() {
+            // Who wants it has other reasons for what else is refused.
+            Http1::Wanted => status != StatusCode::UPGRADE_REQUIRED,
+            _ => status.as_u16() < 400,
+        });
+        let is_trial = lease.protocol() == Protocol::Http11 && self.choice.is_open();
         if is_trial && is_well {
-            self.require_http1();
+            self.require_http1(Http1::Spoken);
             self.pump();
         } else if is_trial {
             self.refuse_http1();
@@ -124,7 +139,7 @@ impl OriginSet {
 
     /// A connection for HTTP/1.1 alone could not be opened. Returns whether that was only tried.
     pub(super) fn ends_trial(&self, is_http1: bool) -> bool {
-        let is_trial = is_http1 && self.choice.http1.get() == Http1::Tried;
+        let is_trial = is_http1 && self.choice.is_open();
         if is_trial {
             self.refuse_http1();
         }

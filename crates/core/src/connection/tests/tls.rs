@@ -69,7 +69,8 @@ impl Secure {
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         let handler = |request: Request<Incoming>| {
             let mut response = text(request.uri().path());
-            if request.uri().path() == "/old" && request.version() == Version::HTTP_2 {
+            let wants_http1 = matches!(request.uri().path(), "/old" | "/new-old");
+            if wants_http1 && request.version() == Version::HTTP_2 {
                 response.extensions_mut().insert(h2::Reason::HTTP_1_1_REQUIRED);
             }
             if request.uri().path().starts_with("/new") && request.version() == Version::HTTP_11 {
@@ -196,6 +197,19 @@ fn a_server_that_wants_http1_is_asked_over_it_from_then_on() {
         }
         assert_eq!(secure.server.accepted.get(), 2);
         assert_eq!(secure.server.seen.borrow().len(), 5, "one of them was asked for twice");
+    });
+}
+
+#[test]
+fn a_server_that_wants_http1_and_does_not_take_it_is_asked_over_http2_again() {
+    run(async {
+        let secure = Secure::new(&["h2", "http/1.1"]).await;
+        let client = secure.trusting(ProtocolChoice::Auto);
+        let get = async |path: &str| client.get(&format!("https://a.test{path}")).await;
+        assert_eq!(get("/new").await.unwrap().protocol, Protocol::Http2);
+        assert!(get("/new-old").await.is_err(), "neither will do");
+        assert_eq!(get("/new").await.unwrap().protocol, Protocol::Http2);
+        assert!(get("/old").await.is_err(), "it has had its chance");
     });
 }
 
