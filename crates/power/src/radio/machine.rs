@@ -15,6 +15,9 @@ const BURST: Duration = Duration::from_millis(100);
 /// allows sees that as spread, which takes a radio of 1 Mbit/s 0.13 s.
 const CEILING_HOLDS_OVER: Duration = Duration::from_millis(500);
 
+/// Traffic of less time says nothing of a rate: the first packet of a trace passes in none.
+const SHORTEST_RATE: Duration = Duration::from_secs(1);
+
 /// A stretch of time in one state, for drawing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
@@ -151,10 +154,11 @@ impl RadioMachine {
     }
 
     /// Whether the mean throughput while busy lies above what the profile was fitted to, so that
-    /// the joules are an extrapolation.
+    /// the joules are an extrapolation, and more has moved than it was fitted to in a second.
     pub fn extrapolates(&self) -> bool {
-        self.sent / self.busy > self.profile.uplink.fitted_up_to
-            || self.received / self.busy > self.profile.downlink.fitted_up_to
+        let busy = self.busy.max(SHORTEST_RATE);
+        self.sent / busy > self.profile.uplink.fitted_up_to
+            || self.received / busy > self.profile.downlink.fitted_up_to
     }
 
     /// Whether traffic now would find the radio awake.

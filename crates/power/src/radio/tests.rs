@@ -181,6 +181,15 @@ fn a_rate_beyond_the_fit_is_said() {
     assert!(!run(&wifi(), &[(1_000, 0, 1_000_000)]).extrapolates());
     assert!(run(&wifi(), &[(1_000, 0, 10_000_000)]).extrapolates());
     assert!(run(&wifi(), &[(1_000, 2_000_000, 0)]).extrapolates());
+    // As much in less time is no less of an extrapolation.
+    assert!(run(&wifi(), &[(500, 0, 10_000_000)]).extrapolates());
+}
+
+#[test]
+fn a_few_bytes_at_once_are_no_rate() {
+    // 26 Mbit/s for a millisecond, and packets that pass in no time.
+    assert!(!run(&three_g(), &[(1, 0, 3_300)]).extrapolates());
+    assert!(!run(&n9_3g(), &[(0, 328, 0), (0, 0, 328)]).extrapolates());
 }
 
 #[test]
