@@ -65,10 +65,19 @@ struct ModemActive {
 
 impl ModemTable {
     /// LTE's currents, for LTE's times are assumed, else those of any technology.
-    fn of_lte(&self) -> Option<&ModemActive> {
-        let with =
-            |rat| self.active.iter().find(|it| it.rat.as_deref().unwrap_or("DEFAULT") == rat);
-        with("LTE").or_else(|| with("DEFAULT"))
+    fn of_lte(&self) -> Result<Option<&ModemActive>, String> {
+        let with = |rat| {
+            let found = self.active.iter().filter(move |it| it.rat() == rat);
+            at_most_one(&format!("the modem's active part of {rat}"), found)
+        };
+        let lte = with("LTE")?;
+        if lte.is_some() { Ok(lte) } else { with("DEFAULT") }
+    }
+}
+
+impl ModemActive {
+    fn rat(&self) -> &str {
+        self.rat.as_deref().unwrap_or("DEFAULT")
     }
 }
 
@@ -80,26 +89,54 @@ const VOLTAGES: RangeInclusive<f64> = 1_000.0..=60_000.0;
 
 impl Profile {
     fn item(&self, name: &str) -> Result<Option<f64>, String> {
-        let item = self.items.iter().find(|item| item.name == name);
+        let item = at_most_one(name, self.items.iter().filter(|item| item.name == name))?;
         let value = item.and_then(|item| item.value.as_deref());
         value.map(|text| current(name, text)).transpose()
     }
 
+    /// An item of what the radio draws while it is awake.
+    fn awake(&self, name: &str) -> Result<Option<f64>, String> {
+        self.item(name)?.map(|ma| above_zero(name, ma)).transpose()
+    }
+
     /// A single value, or the largest of a list: power levels are listed from small to large.
     fn largest(&self, name: &str) -> Result<Option<f64>, String> {
-        let array = self.arrays.iter().find(|array| array.name == name);
+        let array = at_most_one(name, self.arrays.iter().filter(|array| array.name == name))?;
         let largest = largest_of(name, array.map_or(&[][..], |array| &array.values))?;
         if largest.is_some() { Ok(largest) } else { self.item(name) }
     }
 
-    /// Volts by the item `name`, which has mV.
-    fn volts(&self, name: &str) -> Result<f64, String> {
+    /// Volts by the item `name`, which has mV, and what is assumed where there is none.
+    fn volts(&self, name: &str) -> Result<(f64, Option<String>), String> {
         match self.item(name)? {
-            None => Ok(VOLTS),
-            Some(millivolts) if VOLTAGES.contains(&millivolts) => Ok(millivolts / 1e3),
+            None => Ok((VOLTS, Some(format!("{VOLTS} V")))),
+            Some(millivolts) if VOLTAGES.contains(&millivolts) => Ok((millivolts / 1e3, None)),
             Some(other) => Err(format!("{name} is {other}: it counts in mV")),
         }
     }
+}
+
+/// The only one of `found`, if there is any: nothing says which of two a device means.
+fn at_most_one<T>(what: &str, mut found: impl Iterator<Item = T>) -> Result<Option<T>, String> {
+    let first = found.next();
+    match found.next() {
+        None => Ok(first),
+        Some(_) => Err(format!("it has {what} more than once: leave the one that counts")),
+    }
+}
+
+/// Profiles that nobody measured have zeros, and a radio that is awake draws something.
+fn above_zero(name: &str, milliamperes: f64) -> Result<f64, String> {
+    if milliamperes > 0.0 {
+        return Ok(milliamperes);
+    }
+    Err(format!("{name} is 0, and a radio that is awake draws more: fill in what was measured"))
+}
+
+/// Where the numbers of a radio come from.
+fn origin(assumed: impl IntoIterator<Item = String>) -> String {
+    let assumed: Vec<_> = assumed.into_iter().collect();
+    format!("power_profile.xml; assumed: {}", assumed.join(", "))
 }
 
 fn largest_of(name: &str, texts: &[String]) -> Result<Option<f64>, String> {
@@ -147,14 +184,14 @@ fn missing(name: &str) -> String {
 
 /// The controller draws its idle current all the time that it is on, and more while bytes move.
 fn wifi(profile: &Profile) -> Result<RadioProfile, String> {
-    let value = |name: &str| profile.item(name)?.ok_or_else(|| missing(name));
-    let volts = profile.volts("wifi.controller.voltage")?;
+    let value = |name: &str| profile.awake(name)?.ok_or_else(|| missing(name));
+    let (volts, assumed) = profile.volts("wifi.controller.voltage")?;
     let idle = watts(value("wifi.controller.idle")?, volts);
     let receive = watts(value("wifi.controller.rx")?, volts);
     let send = watts(value("wifi.controller.tx")?, volts);
     Ok(RadioProfile {
         name: "android-wifi".to_owned(),
-        origin: format!("power_profile.xml, {WIFI_RATE} Mbit/s assumed"),
+        origin: origin([format!("{WIFI_RATE} Mbit/s")].into_iter().chain(assumed)),
         promotion: Phase { duration: Duration::ZERO, power: idle },
         active: idle,
         uplink: Slope::of_airtime(send - idle, BitRate::from_mbps(WIFI_RATE)),
@@ -169,36 +206,40 @@ fn wifi(profile: &Profile) -> Result<RadioProfile, String> {
 /// The modem's own values, else the `radio.active` of older profiles. How long it stays awake after
 /// the last byte stands nowhere: as long as LTE.
 fn modem(profile: &Profile) -> Result<RadioProfile, String> {
-    let volts = profile.volts("modem.controller.voltage")?;
+    let (volts, assumed) = profile.volts("modem.controller.voltage")?;
     let table = profile.modem.as_ref();
-    let lte_active = table.and_then(ModemTable::of_lte);
-    let value = |text: Option<&String>, name: &str| {
-        let milliamperes = match text {
-            Some(text) => Some(current(name, text)?),
-            None => profile.item(name)?,
-        };
-        Ok::<_, String>(milliamperes.map(|ma| watts(ma, volts)))
+    let lte_active = table.map_or(Ok(None), ModemTable::of_lte)?;
+    let awake = |text: Option<&String>, name: &str| match text {
+        Some(text) => above_zero(name, current(name, text)?).map(Some),
+        None => profile.awake(name),
     };
     let receive = lte_active.and_then(|active| active.receive.as_ref());
-    let receive = match value(receive, "modem.controller.rx")? {
-        None => value(None, "radio.active")?.ok_or_else(|| missing("modem.controller.rx"))?,
+    let receive = match awake(receive, "modem.controller.rx")? {
+        None => profile.awake("radio.active")?.ok_or_else(|| missing("modem.controller.rx"))?,
         Some(receive) => receive,
     };
     let levels = lte_active.map_or(&[][..], |active| &active.transmits);
-    let send = match largest_of("modem.active.transmit", levels)? {
-        None => profile.largest("modem.controller.tx")?,
-        send => send,
+    let (sends, name) = match largest_of("modem.active.transmit", levels)? {
+        None => (profile.largest("modem.controller.tx")?, "modem.controller.tx"),
+        sends => (sends, "modem.active.transmit"),
     };
-    let send = send.map_or(receive, |ma| watts(ma, volts));
+    let send = sends.map_or(Ok(receive), |ma| above_zero(name, ma))?;
     let waiting = table.and_then(|table| table.idle.as_ref());
-    let waiting = value(waiting, "modem.controller.idle")?.unwrap_or(receive);
-    let asleep = table.and_then(|table| table.sleep.as_ref());
-    let asleep = value(asleep, "modem.controller.sleep")?.unwrap_or(Watts::ZERO);
+    let waiting = awake(waiting, "modem.controller.idle")?.unwrap_or(receive);
+    let asleep = match table.and_then(|table| table.sleep.as_ref()) {
+        Some(text) => Some(current("modem.controller.sleep", text)?),
+        None => profile.item("modem.controller.sleep")?,
+    };
+    let asleep = asleep.unwrap_or_default();
+    let [receive, send, waiting, asleep] =
+        [receive, send, waiting, asleep].map(|ma| watts(ma, volts));
     let waiting = if waiting > receive { receive } else { waiting };
     let rate = BitRate::from_mbps(MODEM_RATE);
     Ok(RadioProfile {
         name: "android-modem".to_owned(),
-        origin: format!("power_profile.xml, {MODEM_RATE} Mbit/s and LTE's times assumed"),
+        origin: origin(
+            [format!("{MODEM_RATE} Mbit/s"), "LTE's times".to_owned()].into_iter().chain(assumed),
+        ),
         promotion: Phase { duration: lte().promotion.duration, power: waiting },
         active: waiting,
         uplink: Slope::of_airtime(send - waiting, rate),

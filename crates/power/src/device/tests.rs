@@ -177,6 +177,43 @@ fn other_files_are_no_power_profiles() {
 }
 
 #[test]
+fn currents_of_zero_and_items_that_are_there_twice_are_refused() {
+    let error = |from: &str, to: &str, radio| {
+        assert!(ANDROID.contains(from), "{from}");
+        let text = ANDROID.replace(from, to);
+        Device::from_android("p.xml", &text, radio).unwrap_err().to_string()
+    };
+    let (wifi, modem) = (AndroidRadio::Wifi, AndroidRadio::Modem);
+    let told = error("rx\">123<", "rx\">0<", wifi);
+    assert!(told.starts_with("p.xml: wifi.controller.rx is 0"), "{told}");
+    let told = error("<value>153</value><value>212</value>", "<value>0.0</value>", modem);
+    assert!(told.starts_with("p.xml: modem.controller.tx is 0"), "{told}");
+    let told = error(
+        "<item name=\"modem",
+        "<item name=\"wifi.controller.tx\">9</item><item name=\"modem",
+        wifi,
+    );
+    assert!(told.contains("it has wifi.controller.tx more than once"), "{told}");
+    let table = "<modem><active rat=\"LTE\"/><active rat=\"LTE\"/></modem></device>";
+    let told = error("</device>", table, modem);
+    assert!(told.contains("the modem's active part of LTE more than once"), "{told}");
+    // What no radio needs may be there as often as it likes.
+    let lights = ANDROID.replace(
+        "<item name=\"cpu.idle",
+        "<item name=\"a\">0</item><item name=\"a\">0</item><item name=\"cpu.idle",
+    );
+    assert!(Device::from_android("p.xml", &lights, wifi).is_ok());
+}
+
+#[test]
+fn a_voltage_that_is_assumed_is_said() {
+    let origin = |radio| Device::from_android("p.xml", ANDROID, radio).unwrap().radio.origin;
+    assert_eq!(origin(AndroidRadio::Wifi), "power_profile.xml; assumed: 50 Mbit/s");
+    let modem = "power_profile.xml; assumed: 20 Mbit/s, LTE's times, 3.85 V";
+    assert_eq!(origin(AndroidRadio::Modem), modem);
+}
+
+#[test]
 fn what_is_no_text_is_said() {
     let dir = std::env::temp_dir().join(format!("pelton-power-{}", std::process::id()));
     fs::create_dir_all(dir.join("a.toml")).unwrap();
