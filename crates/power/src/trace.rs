@@ -8,7 +8,7 @@ use pelton_algos::units::Bytes;
 
 use crate::radio::{RadioMachine, RadioProfile};
 
-/// Packets closer than this are one stretch of activity, as a meter that is read ten times a second
+/// Packets no farther apart than this are one stretch of activity, as a meter that is read ten times a second
 /// sees them.
 const GRAIN: Duration = Duration::from_millis(100);
 
