@@ -5,7 +5,9 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice};
+use etherparse::{
+    EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TransportSlice,
+};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use pelton_algos::time::Timestamp;
@@ -70,6 +72,8 @@ pub struct Capture {
     pub others: usize,
     /// How many go from one of these addresses to one of them, as on a loopback interface.
     pub within: usize,
+    /// How many of `packets` are segments of TCP whose header was not kept in whole.
+    pub headerless: usize,
     /// It ends in the middle of a packet, as one does whose recorder was killed. Those before it are there.
     pub is_cut: bool,
 }
@@ -105,9 +109,11 @@ pub fn read(input: impl Read + Send + 'static, named: &[IpAddr]) -> Result<Captu
         })
         .collect();
     let others = seen.len() - packets.len();
+    let is_headerless = |packet: &&Seen| packet.lacks_header && clients.direction(packet).is_some();
+    let headerless = seen.iter().filter(is_headerless).count();
     let within = seen.iter().filter(|packet| clients.are_both_ends_of(packet)).count();
     let Clients { addresses: clients, guessed, .. } = clients;
-    Ok(Capture { packets, clients, guessed, others, within, is_cut })
+    Ok(Capture { packets, clients, guessed, others, within, headerless, is_cut })
 }
 
 /// Numbers things in the order in which they are met.
@@ -130,6 +136,8 @@ struct Seen {
     /// Who has opened its connection, where it shows that.
     opener: Option<SocketAddr>,
     tcp: Option<Tcp>,
+    /// It is a segment of TCP, and `tcp` is none because its header was cut.
+    lacks_header: bool,
 }
 
 impl Seen {
@@ -292,8 +300,11 @@ fn seen(at: Duration, frame: &Frame<'_>, sliced: &LaxSlicedPacket<'_>) -> Option
                 Some(TransportSlice::Udp(udp)) => (udp.source_port(), udp.destination_port()),
                 _ => (0, 0),
             };
+            let payload = sliced.net.as_ref()?.ip_payload_ref()?;
+            // What follows the first of the fragments of a packet has no header.
+            let lacks_header = payload.ip_number == IpNumber::TCP && !payload.fragmented;
             let (from, to) = (SocketAddr::new(from, ports.0), SocketAddr::new(to, ports.1));
-            return Some(Seen { at, from, to, length, opener: None, tcp: None });
+            return Some(Seen { at, from, to, length, opener: None, tcp: None, lacks_header });
         }
     };
     let timestamps = tcp.options_iterator().find_map(|option| match option {
@@ -306,7 +317,7 @@ fn seen(at: Duration, frame: &Frame<'_>, sliced: &LaxSlicedPacket<'_>) -> Option
     let (from, to) =
         (SocketAddr::new(from, tcp.source_port()), SocketAddr::new(to, tcp.destination_port()));
     let opener = tcp.syn().then_some(if tcp.ack() { to } else { from });
-    Some(Seen { at, from, to, length, opener, tcp: Some(facts) })
+    Some(Seen { at, from, to, length, opener, tcp: Some(facts), lacks_header: false })
 }
 
 #[cfg(test)]

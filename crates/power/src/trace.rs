@@ -51,8 +51,8 @@ pub struct Tcp {
     pub timestamps: Option<(u32, u32)>,
 }
 
-/// The least time from a SYN to its answer; zero where a trace has none.
-pub fn round_trip(packets: &[Packet]) -> Duration {
+/// The least time from a SYN to its answer; none where a trace has no such answer.
+pub fn round_trip(packets: &[Packet]) -> Option<Duration> {
     let syns = packets.iter().filter_map(|packet| Some((packet, packet.tcp?)));
     let syns = syns.filter(|(_, tcp)| tcp.syn);
     let sent = syns.clone().filter(|(packet, _)| packet.direction == Direction::Sent);
@@ -62,7 +62,7 @@ pub fn round_trip(packets: &[Packet]) -> Duration {
     }
     let answers = syns.filter(|(packet, _)| packet.direction == Direction::Received);
     let times = answers.filter_map(|(answer, tcp)| Some(answer.at - *opened.get(&tcp.flow)?));
-    times.min().unwrap_or_default()
+    times.min()
 }
 
 /// Runs `profile` over packets in the order of time, and counts the tail.

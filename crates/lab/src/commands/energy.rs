@@ -19,6 +19,9 @@ use pelton_power::trace::{Direction, Packet, radio_over, round_trip};
 /// Sleep policies wake for each beacon of a trace, also where nothing passes.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
+/// One in so many packets without its TCP header leaves sleep policies as they are.
+const FEW: usize = 10;
+
 /// Joules of a trace: under every sleep policy of papers/003, or of another radio by its states
 #[derive(Debug, clap::Args)]
 pub(crate) struct EnergyArgs {
@@ -43,13 +46,16 @@ pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
         bail!("{}: the picture is an SVG: name a file that ends in .svg", path.display());
     }
     let named = || args.file.display().to_string();
+    let is_wavelan = args.profile == Radio::Wavelan.name();
     let file = File::open(&args.file).with_context(named)?;
     let capture = capture::read(file, &args.client).with_context(named)?;
+    if is_wavelan {
+        refuse_headerless(&capture).with_context(named)?;
+    }
     for note in notes(&capture) {
         eprintln!("{}: {note}", named());
     }
     let packets = capture.packets;
-    let is_wavelan = args.profile == Radio::Wavelan.name();
     let lasted = packets.last().map_or(Duration::ZERO, |packet| packet.at.since_start());
     if is_wavelan && lasted > LONGEST {
         let seconds = lasted.as_secs();
@@ -73,9 +79,23 @@ pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Fails where too few of the TCP headers were kept: sleep policies go by connections and round trips.
+fn refuse_headerless(capture: &Capture) -> Result<()> {
+    let (cut, all) = (capture.headerless, capture.packets.len());
+    let is_opening_lost = cut > 0 && round_trip(&capture.packets).is_none();
+    if is_opening_lost || cut > all / FEW {
+        bail!(
+            "the TCP headers of {cut} of {} are cut, and sleep policies go by them: record it again with more of each \
+             packet (tcpdump -s 128), or name another --profile",
+            packets_in_words(all)
+        );
+    }
+    Ok(())
+}
+
 /// What whoever reads the joules has to know of `capture`.
 fn notes(capture: &Capture) -> Vec<String> {
-    let Capture { clients, guessed, others, within, is_cut, .. } = capture;
+    let Capture { clients, guessed, others, within, headerless, is_cut, .. } = capture;
     let mut notes = Vec::new();
     if *is_cut {
         notes.push("it ends in the middle of a packet; those before it count".to_owned());
@@ -95,6 +115,13 @@ fn notes(capture: &Capture) -> Vec<String> {
         notes.push(format!(
             "{} of others than {clients} left out (--client, once for each address)",
             packets_in_words(*others)
+        ));
+    }
+    if *headerless > 0 {
+        notes.push(format!(
+            "the TCP headers of {headerless} of {} are cut: whose connections those are is not known (tcpdump -s 128 \
+             keeps them)",
+            packets_in_words(capture.packets.len())
         ));
     }
     if *within > 0 {
@@ -148,11 +175,15 @@ pub(super) fn in_words(card: &Card) -> String {
 fn policies(packets: &[Packet]) -> String {
     let card = Card::wavelan();
     let rtt = round_trip(packets);
+    let told = rtt.map_or_else(
+        || "unknown, for no answer to the opening of a connection is there: taken as 0".to_owned(),
+        |rtt| format!("{:.1} ms", rtt.as_secs_f64() * 1e3),
+    );
+    let rtt = rtt.unwrap_or_default();
     let mut text = format!(
-        "{}; round trip {:.1} ms; joules are modelled\n\
+        "{}; round trip {told}; joules are modelled\n\
          policy             seconds   joules   mean W  vs awake |    idle receive    send   sleep    wake | missed\n",
         in_words(&card),
-        rtt.as_secs_f64() * 1e3,
     );
     let awake = evaluate(packets, &card, SleepPolicy::AlwaysAwake, rtt).energy().get();
     for policy in SleepPolicy::ALL {
