@@ -64,6 +64,8 @@ pub enum CaptureError {
 pub struct Capture {
     /// Packets of the client, in the order of time.
     pub packets: Vec<Packet>,
+    /// When its first packet passed, since 1970: what the times of packets are counted from.
+    pub began: Duration,
     /// The client's addresses: one of each family, or those that were named.
     pub clients: Vec<IpAddr>,
     /// Those of them of which nothing shows that: they are who has sent first.
@@ -113,7 +115,7 @@ pub fn read(input: impl Read + Send + 'static, named: &[IpAddr]) -> Result<Captu
     let headerless = seen.iter().filter(is_headerless).count();
     let within = seen.iter().filter(|packet| clients.are_both_ends_of(packet)).count();
     let Clients { addresses: clients, guessed, .. } = clients;
-    Ok(Capture { packets, clients, guessed, others, within, headerless, is_cut })
+    Ok(Capture { packets, began, clients, guessed, others, within, headerless, is_cut })
 }
 
 /// Numbers things in the order in which they are met.

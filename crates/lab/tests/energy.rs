@@ -88,3 +88,18 @@ fn a_round_trip_that_nothing_shows_is_unknown() {
     let (_, shown, _) = energy(&download(50)[2..], 96, &[]);
     assert!(shown.contains("round trip unknown") && !shown.contains("0.0 ms"), "{shown}");
 }
+
+#[test]
+fn a_clock_that_was_wrong_is_no_year_of_idling() {
+    let mut records = download(9);
+    for (micros, _) in &mut records[1..] {
+        *micros += 1_700_000_000_000_000;
+    }
+    for profile in ["wavelan", "lte"] {
+        let (code, shown, told) = energy(&records, 96, &["--profile", profile]);
+        assert_eq!((code, shown.as_str()), (1, ""));
+        let why = "a.pcap: it lasts 1700000000 s, and a day at most is gone through";
+        assert!(told.contains(why), "{told}");
+        assert!(told.contains("between its packets of 0.000000 and 1700000000.040000 s"), "{told}");
+    }
+}

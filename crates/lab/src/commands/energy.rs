@@ -16,7 +16,8 @@ use pelton_power::radio::{RadioMachine, RadioProfile};
 use pelton_power::sleep::{Card, Outcome, SleepPolicy, Spent, evaluate};
 use pelton_power::trace::{Direction, Packet, radio_over, round_trip};
 
-/// Sleep policies wake for each beacon of a trace, also where nothing passes.
+/// Sleep policies wake for each beacon of a trace, also where nothing passes; and what a radio draws for longer is most
+/// often that of a wrong clock.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// One in so many packets without its TCP header leaves sleep policies as they are.
@@ -55,15 +56,8 @@ pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
     for note in notes(&capture) {
         eprintln!("{}: {note}", named());
     }
+    refuse_long(&capture).with_context(named)?;
     let packets = capture.packets;
-    let lasted = packets.last().map_or(Duration::ZERO, |packet| packet.at.since_start());
-    if is_wavelan && lasted > LONGEST {
-        let seconds = lasted.as_secs();
-        bail!(
-            "{}: {seconds} s, and sleep policies go through a day at most: cut it, or name another --profile",
-            named()
-        );
-    }
     let profile = profile(&args.profile)?;
     out!("{}", describe(&args.file, &packets));
     let radio = radio_over(profile, &packets);
@@ -91,6 +85,27 @@ fn refuse_headerless(capture: &Capture) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Fails where the packets lie more than a day apart, and tells where most of that passes without one.
+fn refuse_long(capture: &Capture) -> Result<()> {
+    let times = || capture.packets.iter().map(|packet| packet.at.since_start());
+    let lasted = times().next_back().unwrap_or_default();
+    if lasted <= LONGEST {
+        return Ok(());
+    }
+    let gaps = std::iter::once(Duration::ZERO).chain(times()).zip(times());
+    let longest = gaps.max_by_key(|(before, after)| after.saturating_sub(*before));
+    let (before, after) = longest.unwrap_or_default();
+    let since_1970 = |at: Duration| (capture.began + at).as_secs_f64();
+    bail!(
+        "it lasts {} s, and a day at most is gone through: nothing passes for {} s between its packets of {:.6} and \
+         {:.6} s since 1970; leave out those whose clock was wrong, or cut it (editcap -A and -B)",
+        lasted.as_secs(),
+        after.saturating_sub(before).as_secs(),
+        since_1970(before),
+        since_1970(after),
+    )
 }
 
 /// What whoever reads the joules has to know of `capture`.
