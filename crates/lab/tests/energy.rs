@@ -103,3 +103,16 @@ fn a_clock_that_was_wrong_is_no_year_of_idling() {
         assert!(told.contains("between its packets of 0.000000 and 1700000000.040000 s"), "{told}");
     }
 }
+
+#[test]
+fn what_the_card_takes_longer_for_is_said() {
+    // 1000 bytes a millisecond are 8 Mbit/s.
+    let (_, shown, _) = energy(&download(500), 96, &[]);
+    assert!(!shown.contains("faster than"), "{shown}");
+    let bursts = (0..500).map(|at| segment(80_000 + at * 100, false, false, 960));
+    let records: Vec<Record> = download(0).into_iter().chain(bursts).collect();
+    let (_, shown, _) = energy(&records, 96, &[]);
+    // 500 times 0.4 ms from 80 ms on, where the last of them came after 130.
+    let why = "faster than the card's 20.0 Mbit/s: one after the other they take 0.28 s, and were recorded in 0.13\n";
+    assert!(shown.contains(why), "{shown}");
+}

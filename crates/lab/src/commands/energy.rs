@@ -23,6 +23,9 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// One in so many packets without its TCP header leaves sleep policies as they are.
 const FEW: usize = 10;
 
+/// A card that takes so many times as long as was recorded is told of.
+const NOTICED: f64 = 1.01;
+
 /// Joules of a trace: under every sleep policy of papers/003, or of another radio by its states
 #[derive(Debug, clap::Args)]
 pub(crate) struct EnergyArgs {
@@ -195,12 +198,13 @@ fn policies(packets: &[Packet]) -> String {
         |rtt| format!("{:.1} ms", rtt.as_secs_f64() * 1e3),
     );
     let rtt = rtt.unwrap_or_default();
-    let mut text = format!(
-        "{}; round trip {told}; joules are modelled\n\
-         policy             seconds   joules   mean W  vs awake |    idle receive    send   sleep    wake | missed\n",
-        in_words(&card),
+    let mut text = format!("{}; round trip {told}; joules are modelled\n", in_words(&card));
+    let awake = evaluate(packets, &card, SleepPolicy::AlwaysAwake, rtt);
+    text.extend(stretched(packets, &card, awake.duration));
+    text.push_str(
+        "policy             seconds   joules   mean W  vs awake |    idle receive    send   sleep    wake | missed\n",
     );
-    let awake = evaluate(packets, &card, SleepPolicy::AlwaysAwake, rtt).energy().get();
+    let awake = awake.energy().get();
     for policy in SleepPolicy::ALL {
         let outcome = evaluate(packets, &card, policy, rtt);
         let (seconds, joules) = (outcome.duration.as_secs_f64(), outcome.energy().get());
@@ -218,6 +222,20 @@ fn policies(packets: &[Packet]) -> String {
         );
     }
     text
+}
+
+/// What is said where packets come faster than the card passes them: `took` seconds count, and not the recorded ones.
+fn stretched(packets: &[Packet], card: &Card, took: Duration) -> Option<String> {
+    let (first, last) = (packets.first()?, packets.last()?);
+    let recorded = last.at - first.at + last.bytes / card.rate;
+    (took > recorded.mul_f64(NOTICED)).then(|| {
+        format!(
+            "its packets come faster than the card's {}: one after the other they take {:.2} s, and were recorded in {:.2}\n",
+            card.rate,
+            took.as_secs_f64(),
+            recorded.as_secs_f64(),
+        )
+    })
 }
 
 fn states(radio: &RadioMachine) -> String {
