@@ -36,7 +36,7 @@ pub(crate) struct EnergyArgs {
     /// or FILE.xml
     #[arg(long, value_name = "PROFILE", default_value = "wavelan")]
     profile: String,
-    /// Draw the radio's power over time
+    /// Draw the radio's power over time; of `wavelan` that of the card that is always awake
     #[arg(long, value_name = "FILE.svg")]
     trace: Option<PathBuf>,
     /// An address of the client, as many times as it has some; else those of who opened the first
