@@ -1,6 +1,7 @@
 //! `pelton-lab reproduce`: the papers' figures beside ours.
 
 mod energy;
+mod flags;
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,23 +31,32 @@ const COMPARED: [&str; 7] =
 /// Make the papers' figures again; joules are modelled.
 #[derive(Debug, Args)]
 pub(crate) struct ReproduceArgs {
+    // First, for each field takes its own from what was parsed.
+    #[command(flatten)]
+    given: flags::Given,
     /// Which.
     #[arg(value_enum, default_value_t = Figure::Papers000)]
     figure: Figure,
-    /// Sweep on real packets instead of in the simulator. fig4 always does.
+    /// Sweep on real packets instead of in the simulator: fig2 and fig3. fig4 and papers-003 always
+    /// do.
     #[arg(long)]
     real: bool,
-    /// How often each transfer is made. The paper made each five to ten times.
+    /// How often each transfer is made, but for papers-000 and papers-004. The paper made each five
+    /// to ten times.
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeats: u32,
-    /// Seed of the files and of the first repeat's link; each further repeat has the next.
+    /// Seed of the files and of the first repeat's link; each further repeat has the next. Not for
+    /// papers-000 and papers-004.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write a page with charts.
+    /// Write a page with charts: of fig2, fig3 and fig4.
     #[arg(long, value_name = "FILE.html")]
     page: Option<PathBuf>,
     #[cfg(target_os = "linux")]
-    #[command(flatten)]
+    #[command(
+        flatten,
+        next_help_heading = "How to measure (fig4, fig2 and fig3 with --real; papers-003 has --packets)"
+    )]
     lab: LabArgs,
 }
 
@@ -92,6 +102,7 @@ impl Figure {
 }
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+    flags::refuse_meaningless(args)?;
     if args.repeats == 0 {
         bail!("--repeats 0 measures nothing");
     }
