@@ -10,7 +10,7 @@ use crate::energy::Forecast;
 use crate::handshakes::HANDSHAKES_TO_SAVED;
 use crate::link::LinkEstimate;
 use crate::params::DEFAULT_CHANNELS;
-use crate::units::Bytes;
+use crate::units::{BitRate, Bytes};
 
 /// What each connection shall have in flight at least: sixteen full segments. With a few less, a
 /// loss is no more found by the segments that follow it (RFC 5681 section 3.2).
@@ -87,6 +87,16 @@ pub fn for_short_files(link: &LinkEstimate, mean_size: Bytes) -> u32 {
     let is_near = link.rtt < WORTH_PIPELINING;
     let least = if is_near { FEW_NEARBY } else { DEFAULT_CHANNELS };
     flights(link, SHORT_FILES_IN_FLIGHT, mean_size.min(MEAN_FLIGHT)).max(least)
+}
+
+/// Twice the flights that a limit needs leave room for handshakes, and for what is lost.
+const FLIGHTS_OF_LIMIT: f64 = 2.0;
+
+/// Channels that a limit of `rate` leaves work for where files have `mean_size`: each brings a file, or a first flight, in a
+/// round trip at least. What more of them are sent beyond the limit waits unread, and is in vain if they are ended.
+pub fn within_limit(rate: BitRate, link: &LinkEstimate, mean_size: Bytes) -> u32 {
+    let flight = answer(mean_size).min(FIRST_FLIGHT);
+    flights(&LinkEstimate { bandwidth: rate, ..*link }, FLIGHTS_OF_LIMIT, flight).max(1)
 }
 
 /// The first flights of more connections than these overfill the queue of a short path, and the last packet of a
@@ -344,7 +354,16 @@ pub fn kept(early: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::BitRate;
+
+    #[test]
+    fn a_limit_leaves_work_for_few_channels_with_large_files_and_for_many_with_small_ones() {
+        let link = link(50.0, 60, Bytes::kib(64));
+        let channels = |mbps, size| within_limit(BitRate::from_mbps(mbps), &link, Bytes(size));
+        assert_eq!(channels(3.0, 8_000_000), 4, "22.5 kB are under way");
+        assert_eq!(channels(3.0, 1_000), 30);
+        assert_eq!(channels(0.01, 8_000_000), 1);
+        assert!(channels(100.0, 8_000_000) > 64);
+    }
 
     fn link(mbps: f64, millis: u64, window: Bytes) -> LinkEstimate {
         LinkEstimate {

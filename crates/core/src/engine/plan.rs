@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pelton_algos::cluster::{self, Classes, Cluster, SizeClass};
+use pelton_algos::connections;
 use pelton_algos::handshakes::TLS_HANDSHAKE;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::params::{self, Allocation, DEFAULT_CHANNELS, FEW_CHANNELS, Limits};
@@ -104,6 +105,17 @@ impl Engine {
         }
     }
 
+    /// The same for these files: a limit on the rate may leave no work for as many channels.
+    fn limits_for(&self, clusters: &[Cluster]) -> Limits {
+        let limits = self.limits();
+        let Some(rate) = self.max_rate().filter(|_| self.sizes.knows_any()) else { return limits };
+        let files: u64 = clusters.iter().map(|cluster| cluster.files).sum();
+        let bytes = clusters.iter().map(|it| it.mean_size.0.saturating_mul(it.files));
+        let mean_size = Bytes(bytes.fold(0, u64::saturating_add) / files.max(1));
+        let channels = connections::within_limit(rate, &self.path_of_requests(), mean_size);
+        Limits { max_channels: limits.max_channels.min(channels), ..limits }
+    }
+
     /// What connections have brought: files, and handshakes.
     pub(super) fn brought(&self) -> Bytes {
         self.totals.delivered + self.handshakes()
@@ -197,7 +209,7 @@ impl Engine {
         let observation = Observation {
             link: self.allowed_link(),
             clusters: &clusters,
-            limits: self.limits(),
+            limits: self.limits_for(&clusters),
             is_measured: self.link.was_full() && sizes_are_known && !self.awaits_spread(),
             is_told: self.config.link.bandwidth_hint.is_some(),
             sizes_are_known,
