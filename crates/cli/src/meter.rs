@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::{Joules, Watts};
-use pelton_core::{ErrorKind, Result};
+use pelton_core::{Error, ErrorKind, Result};
 use pelton_power::meters::Scpi;
 use pelton_power::{
     Interface, MachineCpu, MeterError, Modelled, PowerMeter, Scope, Sysfs, Traffic,
@@ -89,7 +89,10 @@ fn meters(args: &MeterArgs) -> Result<(Vec<Watched>, Vec<MeterError>)> {
             boxed(Scpi::connect(address).map(|meter| Box::new(meter) as Box<dyn PowerMeter>))?
         }
         MeterName::Model => vec![Watched::new(Box::new(model(args)))],
-        MeterName::None => Vec::new(),
+        MeterName::None => {
+            let why = "--power-meter none shows nothing: name a meter, or leave it out for all";
+            return Err(Error::new(ErrorKind::Usage, why));
+        }
         MeterName::Auto => {
             let mut readable = Vec::new();
             let mut refused = Vec::new();
@@ -112,18 +115,20 @@ fn model(args: &MeterArgs) -> Machine {
     let config = energy::model(args.energy.radio.as_ref());
     let interface = route::interface()
         .and_then(|name| Interface::open(&Sysfs::default().interfaces(), &name).ok());
-    Machine { model: Modelled::with_clock(config, MachineCpu), interface }
+    let has_radio = config.radio.is_some();
+    Machine { model: Modelled::with_clock(config, MachineCpu), has_radio, interface }
 }
 
 struct Machine {
     model: Modelled<MachineCpu>,
+    has_radio: bool,
     interface: Option<Interface>,
 }
 
 impl PowerMeter for Machine {
     fn source(&self) -> pelton_power::Source {
         let mut source = self.model.source();
-        if let Some(interface) = &self.interface {
+        if let Some(interface) = self.interface.as_ref().filter(|_| self.has_radio) {
             source.name = format!("{}, traffic of {}", source.name, interface.name());
         }
         source
