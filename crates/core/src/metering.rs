@@ -15,11 +15,11 @@ use crate::engine::FileId;
 /// How often the meter is read while a policy may search by it, and the client's limit is looked at.
 pub(crate) const METER_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Up to so many readings in a row that fail are nothing to speak of.
+/// Up to so many readings in a row that fail at the end are nothing to speak of.
 const READINGS_MISSED: u32 = 3;
 
 /// A run of which more was not measured has no joules: they would be those of a part of it.
-const MOST_IN_GAPS: f64 = 0.05;
+const MOST_LEFT_OUT: f64 = 0.05;
 
 /// What the connections of a run have moved.
 pub(crate) fn traffic(http: &Http) -> Traffic {
@@ -45,9 +45,6 @@ pub(crate) struct Metering {
     first_at: Option<Timestamp>,
     /// Why there was none the last time.
     lost: Option<String>,
-    /// For how long it has told nothing that can be true, and why at last.
-    gaps: Duration,
-    why: Option<String>,
     /// It was one that can't be true.
     is_untrue: bool,
     shares: Shares,
@@ -63,8 +60,6 @@ impl Metering {
             last: None,
             first_at: None,
             lost: None,
-            gaps: Duration::ZERO,
-            why: None,
             is_untrue: false,
             shares: Shares::default(),
         }
@@ -120,19 +115,21 @@ impl Metering {
     pub(crate) fn finish(&mut self, now: Timestamp, traffic: &Traffic) -> Option<String> {
         let meter = self.meter.as_mut()?;
         let read = meter.finish(now, traffic);
-        let resolution = meter.resolution();
+        let (resolution, left_out) = (meter.resolution(), meter.left_out());
         let name = meter.source().name;
         self.note(read);
-        if self.lost.is_some() {
-            self.note_gap(now);
-        }
         let first_at = self.first_at;
         let at = self.last.map(|last| last.at);
-        let late = resolution.longest_silence();
         let all = now.since_start();
-        let is_whole = self.gaps <= all.mul_f64(MOST_IN_GAPS);
+        let little = all.mul_f64(MOST_LEFT_OUT);
         // One reading that fails at the end is no worse than one that fails before.
-        if !self.is_untrue && is_whole && at.is_some_and(|at| now.saturating_since(at) <= late) {
+        let late = if self.lost.is_some() {
+            little.max(resolution.interval.max(METER_INTERVAL) * READINGS_MISSED)
+        } else {
+            resolution.longest_silence()
+        };
+        let is_late = at.is_none_or(|at| now.saturating_since(at) > late);
+        if !self.is_untrue && !is_late && left_out <= little {
             // A run that was over before the meter told anything new has no joules, either.
             let last = self.last.filter(|last| first_at.is_none_or(|at| last.at > at || at >= now));
             self.last = last.filter(|last| last.total >= resolution.step);
@@ -144,22 +141,15 @@ impl Metering {
             });
         }
         self.last = None;
-        let why = self.lost.take().or(self.why.take());
-        let wrong = why.unwrap_or_else(|| format!("{name} has told nothing new"));
+        let wrong = match self.lost.take() {
+            Some(why) => why,
+            None if is_late => format!("{name} has told nothing new"),
+            None => format!("{name} was gone in between"),
+        };
         let silent_at_end = now.saturating_since(at.unwrap_or_default());
-        let told = all.saturating_sub(self.gaps.max(silent_at_end)).as_secs_f64();
+        let told = all.saturating_sub(left_out.max(silent_at_end)).as_secs_f64();
         let all = all.as_secs_f64();
         Some(format!("{wrong}: {told:.1} s of {all:.1} s were measured, so the run has no joules"))
-    }
-
-    /// Nothing that can be true was told since the last reading, and until `now`.
-    fn note_gap(&mut self, now: Timestamp) {
-        let since = self.last.map_or(Timestamp::START, |last| last.at);
-        let gap = now.saturating_since(since);
-        if gap > METER_INTERVAL * READINGS_MISSED {
-            self.gaps += gap;
-            self.why.clone_from(&self.lost);
-        }
     }
 
     fn note(&mut self, read: Result<Reading, MeterError>) {
@@ -170,9 +160,6 @@ impl Metering {
                     Some(format!("a reading of {} joules can't be true", reading.total.get()));
             }
             Ok(reading) => {
-                if self.lost.is_some() {
-                    self.note_gap(reading.at);
-                }
                 self.lost = None;
                 self.first_at.get_or_insert(reading.at);
                 self.take(reading);
@@ -376,30 +363,37 @@ mod tests {
 
     #[test]
     fn a_run_of_which_a_part_was_not_measured_has_no_joules() {
-        /// Fails from one moment until another.
-        struct Gap(Box<dyn PowerMeter>, std::ops::Range<Timestamp>);
-        impl PowerMeter for Gap {
+        struct Gauge {
+            watts: f64,
+            left_out: Duration,
+            fails_from: Timestamp,
+        }
+        impl PowerMeter for Gauge {
             fn source(&self) -> Source {
-                self.0.source()
+                replay(&[(0, 0.0)]).source()
             }
             fn scope(&self) -> Scope {
-                self.0.scope()
+                Scope::Device
             }
             fn resolution(&self) -> Resolution {
-                Resolution { interval: Duration::from_secs(1), step: Joules::new(36.0) }
+                Resolution { interval: Duration::from_millis(100), step: Joules::new(36.0) }
             }
-            fn read(&mut self, now: Timestamp, traffic: &Traffic) -> Result<Reading, MeterError> {
-                let reason = "it is charging".to_owned();
-                match self.1.contains(&now) {
-                    true => Err(MeterError::Unreadable { meter: "it".to_owned(), reason }),
-                    false => self.0.read(now, traffic),
+            fn read(&mut self, at: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {
+                let reason = "it is gone".to_owned();
+                let total = Joules::new(self.watts * at.since_start().as_secs_f64());
+                match at < self.fails_from {
+                    true => Ok(Reading { at, total, parts: None }),
+                    false => Err(MeterError::Unreadable { meter: "it".to_owned(), reason }),
                 }
             }
+            fn left_out(&self) -> Duration {
+                self.left_out
+            }
         }
-        let told = |from: u64, until: u64, end: u64, watts: f64| {
-            let meter = replay(&[(0, 0.0), (100, 100.0 * watts)]);
-            let gap = Timestamp::from_millis(from)..Timestamp::from_millis(until);
-            let meter = Box::new(Gap(meter, gap));
+        let told = |left_out: u64, fails_from: u64, end: u64, watts: f64| {
+            let left_out = Duration::from_millis(left_out);
+            let fails_from = Timestamp::from_millis(fails_from);
+            let meter = Box::new(Gauge { watts, left_out, fails_from });
             let mut metering =
                 Metering::new(Choice { meter, reason: "a test".to_owned(), stand_in: None });
             for millis in (0..end).step_by(100) {
@@ -408,13 +402,16 @@ mod tests {
             let wrong = metering.finish(Timestamp::from_millis(end), &Traffic::default());
             (metering.last().is_some(), wrong.unwrap_or_default())
         };
-        assert_eq!(told(900, 1_100, 5_000, 50.0), (true, String::new()), "one reading was missed");
-        assert_eq!(told(900, 1_400, 90_000, 50.0), (true, String::new()), "half a second in 90");
-        let (has_joules, wrong) = told(700, 3_700, 5_300, 50.0);
-        assert!(!has_joules && wrong.contains("charging: 2.2 s of 5.3 s were measured"), "{wrong}");
-        let (has_joules, wrong) = told(600, 9_000, 2_100, 50.0);
-        assert!(!has_joules && wrong.contains("0.5 s of 2.1 s were measured"), "{wrong}");
-        let (has_joules, wrong) = told(9_000, 9_000, 1_200, 10.0);
+        assert_eq!(told(200, 9_000, 5_000, 50.0), (true, String::new()));
+        assert_eq!(told(0, 4_900, 5_000, 50.0), (true, String::new()), "one reading was missed");
+        let (has_joules, wrong) = told(3_000, 9_000, 5_300, 50.0);
+        assert!(!has_joules && wrong.contains("gone in between: 2.3 s of 5.3 s"), "{wrong}");
+        let (has_joules, wrong) = told(0, 600, 1_100, 90.0);
+        assert!(
+            !has_joules && wrong.contains("it is gone: 0.5 s of 1.1 s were measured"),
+            "{wrong}"
+        );
+        let (has_joules, wrong) = told(0, 9_000, 1_200, 10.0);
         assert!(!has_joules && wrong.contains("no less than 36 J"), "{wrong}");
     }
 

@@ -175,6 +175,12 @@ pub trait PowerMeter: Send {
     /// The sensor gave nothing this time. The run goes on with the reading before.
     fn read(&mut self, now: Timestamp, traffic: &Traffic) -> Result<Reading, MeterError>;
 
+    /// How long since the first reading the sensor was gone, so that what was drawn meanwhile is in no reading. Default: never,
+    /// as what is missed is told, or bridged, by the next one.
+    fn left_out(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// The last reading of a run. A model adds the tail energy here: what the radio will draw
     /// after the last byte until it sleeps belongs to the transfer.
     ///

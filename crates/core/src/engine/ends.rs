@@ -17,14 +17,8 @@ const MOST_BEGUN_ANEW: u32 = 2;
 
 impl OriginState {
     /// Connections that are open and bear nothing, as far as known, and that no file in transfer is about to take.
-    fn idle_connections(&self) -> u32 {
-        let most = self.told.map_or(u32::MAX, |(limit, ..)| limit);
-        self.opened.min(most).saturating_sub(self.bearing() + self.idle + self.hastened)
-    }
-
-    /// Connections that bear its streams.
-    pub(super) fn bearing(&self) -> u32 {
-        if self.multiplexes() { self.bearers.connections(self.streams) } else { self.streams }
+    const fn idle_connections(&self) -> u32 {
+        self.opened.saturating_sub(self.streams + self.idle + self.hastened)
     }
 }
 
@@ -38,9 +32,10 @@ impl Engine {
         if idle > 0 && self.is_at_end() { idle } else { 0 }
     }
 
-    /// Those of all origins.
+    /// Those of all origins whose requests have one each.
     pub(super) fn idle_connections(&self) -> u32 {
-        self.origins.iter().map(OriginState::idle_connections).sum()
+        let separate = self.origins.iter().filter(|origin| !origin.multiplexes());
+        separate.map(OriginState::idle_connections).sum()
     }
 
     pub(super) fn is_at_end(&self) -> bool {

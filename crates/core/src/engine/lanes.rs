@@ -116,6 +116,11 @@ impl Engine {
         let state = &self.origins[origin.0 as usize];
         let room = if state.multiplexes() { self.room.shared } else { u32::MAX };
         let connections = state.budget.allowed_beside(now, state.served).min(room);
+        // On a path that is full connections that bear nothing are no loss, and what their windows let out is too much.
+        let taken = match state.multiplexes() && !self.link.keeps_pace(self.goodput) {
+            true => state.bearers.connections(state.streams),
+            false => state.streams,
+        };
         let files = state.files_in_transfer().saturating_sub(state.idle);
         let further = state.streams.saturating_sub(files);
         self.room(now, origin) > 0
@@ -123,7 +128,7 @@ impl Engine {
             && !state.machines.are_several()
             && state.trust.room_beside(state.streams) > 0
             && self.streams.len() < self.slump.most() as usize
-            && (state.bearing() < connections || further < connections / 2)
+            && (taken < connections || further < connections / 2)
     }
 
     /// Whether there are enough streams for a path with a queue that holds many times as much: the window that each has

@@ -27,6 +27,10 @@ const INTERVAL: Duration = Duration::from_secs(30);
 pub struct Battery {
     packs: Vec<Pack>,
     last: Option<Timestamp>,
+    asked: Option<Timestamp>,
+    /// It was charged, or is full, since the last reading.
+    is_interrupted: bool,
+    left_out: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -78,7 +82,7 @@ impl Battery {
             pack.read(Timestamp::START).map_err(|reason| MeterError::unreadable(NAME, reason))?;
             pack.interrupt();
         }
-        Ok(Self { packs, last: None })
+        Ok(Self { packs, last: None, asked: None, is_interrupted: false, left_out: Duration::ZERO })
     }
 
     fn total(&self) -> Joules {
@@ -196,7 +200,13 @@ impl PowerMeter for Battery {
     }
 
     fn read(&mut self, now: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {
-        if let Err(error) = discharging(&self.packs) {
+        let before = self.asked.replace(now).unwrap_or(now);
+        let discharging = discharging(&self.packs);
+        if self.is_interrupted || discharging.is_err() {
+            self.left_out += now.saturating_since(before);
+        }
+        self.is_interrupted = discharging.is_err();
+        if let Err(error) = discharging {
             self.packs.iter_mut().for_each(Pack::interrupt);
             return Err(error);
         }
@@ -210,5 +220,9 @@ impl PowerMeter for Battery {
         let at = self.last.map_or(now, |last| last.max(now));
         self.last = Some(at);
         Ok(Reading { at, total: self.total(), parts: None })
+    }
+
+    fn left_out(&self) -> Duration {
+        self.left_out
     }
 }

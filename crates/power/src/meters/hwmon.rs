@@ -33,6 +33,7 @@ pub struct Hwmon {
     sensor: Sensor,
     /// It has told nothing since then.
     failed_after: Option<Timestamp>,
+    left_out: Duration,
     last: Option<Timestamp>,
 }
 
@@ -81,7 +82,7 @@ impl Hwmon {
             None => format!("hwmon {chip}"),
         };
         let scope = if is_supply { Scope::Device } else { Scope::Package };
-        Some(Self { name, scope, sensor, failed_after: None, last: None })
+        Some(Self { name, scope, sensor, failed_after: None, left_out: Duration::ZERO, last: None })
     }
 }
 
@@ -163,7 +164,8 @@ impl PowerMeter for Hwmon {
         // A counter tells afterwards what was drawn while it could not be read.
         let counts = matches!(self.sensor, Sensor::Energy(..));
         let silent_for = self.failed_after.map_or(Duration::ZERO, |at| now.saturating_since(at));
-        if !counts && silent_for > self.resolution().longest_silence() {
+        let was_gone = !counts && silent_for > self.resolution().longest_silence();
+        if was_gone {
             self.sensor.interrupt();
         }
         let total = self.sensor.read(now).map_err(|reason| {
@@ -171,8 +173,15 @@ impl PowerMeter for Hwmon {
             MeterError::unreadable(&self.name, reason)
         })?;
         self.failed_after = None;
+        if was_gone {
+            self.left_out += silent_for;
+        }
         let at = self.last.map_or(now, |last| last.max(now));
         self.last = Some(at);
         Ok(Reading { at, total, parts: None })
+    }
+
+    fn left_out(&self) -> Duration {
+        self.left_out
     }
 }

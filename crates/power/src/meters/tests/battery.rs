@@ -91,6 +91,10 @@ fn charging_is_not_consumption() {
     tree.write("BAT0/energy_now", "30000000");
     tree.write("BAT0/status", "Discharging");
     assert_joules(&mut meter, 2, 0.0);
+    assert_eq!(meter.left_out(), Duration::from_secs(2));
+    tree.write("BAT0/energy_now", "29990000");
+    assert_joules(&mut meter, 3, 36.0);
+    assert_eq!(meter.left_out(), Duration::from_secs(2), "that is told");
     tree.write("BAT0/status", "Full");
     assert!(Battery::open(tree.path()).unwrap_err().to_string().contains("not discharging"));
 }

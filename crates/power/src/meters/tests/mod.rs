@@ -155,6 +155,7 @@ fn a_sensor_that_misses_a_reading_is_bridged_and_one_that_was_gone_begins_anew()
         "who knows what it drew"
     );
     assert_eq!(told(1_900, "4000000"), Some(4.0));
+    assert_eq!(meter.left_out(), Duration::from_millis(900));
 }
 
 #[test]
