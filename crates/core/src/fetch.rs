@@ -140,13 +140,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             _ if is_early => parts = None,
             Ok(Verdict::Stop(outcome)) => return Ok(outcome),
             Err(error) => {
-                if response.status == StatusCode::MISDIRECTED_REQUEST {
-                    context.http.shun(response.connection);
-                }
-                // What was refused is asked for again, best over the same connection, unless it is that which is refused.
-                if !response.is_refused_again() {
-                    let _ = timeout(REFUSAL, response.drain()).await;
-                }
+                leave_refused(context, &mut response).await;
                 return Err(error);
             }
         }
@@ -178,6 +172,17 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         let rest = first_part(rest, parts.as_mut());
         (context.tell)(Event::Asked { stream: fetch.stream, end: rest.end });
         (response, asked) = (ask(context, &fetch, Some(&rest)).await?, Some(rest));
+    }
+}
+
+/// Reads what a refusal says, so that its connection can be used again, if it may be.
+async fn leave_refused(context: &Context, response: &mut GetResponse) {
+    if response.status == StatusCode::MISDIRECTED_REQUEST {
+        context.http.shun(response.connection);
+    }
+    // What was refused is asked for again, best over the same connection, unless it is that which is refused.
+    if !response.is_refused_again() {
+        let _ = timeout(REFUSAL, response.drain()).await;
     }
 }
 

@@ -381,9 +381,10 @@ mod tests {
             fn read(&mut self, at: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {
                 let reason = "it is gone".to_owned();
                 let total = Joules::new(self.watts * at.since_start().as_secs_f64());
-                match at < self.fails_from {
-                    true => Ok(Reading { at, total, parts: None }),
-                    false => Err(MeterError::Unreadable { meter: "it".to_owned(), reason }),
+                if at < self.fails_from {
+                    Ok(Reading { at, total, parts: None })
+                } else {
+                    Err(MeterError::Unreadable { meter: "it".to_owned(), reason })
                 }
             }
             fn left_out(&self) -> Duration {

@@ -117,9 +117,10 @@ impl Engine {
         let room = if state.multiplexes() { self.room.shared } else { u32::MAX };
         let connections = state.budget.allowed_beside(now, state.served).min(room);
         // On a path that is full connections that bear nothing are no loss, and what their windows let out is too much.
-        let taken = match state.multiplexes() && !self.link.keeps_pace(self.goodput) {
-            true => state.bearers.connections(state.streams),
-            false => state.streams,
+        let taken = if state.multiplexes() && !self.link.keeps_pace(self.goodput) {
+            state.bearers.connections(state.streams)
+        } else {
+            state.streams
         };
         let files = state.files_in_transfer().saturating_sub(state.idle);
         let further = state.streams.saturating_sub(files);

@@ -59,13 +59,13 @@ impl Incoming<'_> {
             let left = || stops().saturating_sub(position);
             let keep = |piece: Piece<'_>| keep(context, position, left(), piece);
             let piece = response.piece_or_pipe(left, has_file, keep);
-            let piece = match body_ends == Some(position) && left() == 0 {
-                false => piece.await,
+            let piece = if body_ends == Some(position) && left() == 0 {
                 // Some caches never send the last chunk of a range: all that was promised is here.
-                true => match timeout(PATIENCE_WITH_END, piece).await {
-                    Ok(piece) => piece,
-                    Err(_) => return Ok(self.is_last()),
-                },
+                let ended = timeout(PATIENCE_WITH_END, piece).await;
+                let Ok(piece) = ended else { return Ok(self.is_last()) };
+                piece
+            } else {
+                piece.await
             };
             let Some(kept) = piece? else { break };
             let kept = kept?;

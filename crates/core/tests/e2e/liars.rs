@@ -393,7 +393,7 @@ fn a_range_whose_last_chunk_never_comes_is_complete_with_its_last_byte() {
     let hour = Duration::from_secs(3_600);
     let config = EngineConfig { stall_timeout: hour, ..EngineConfig::default() };
     for client in [builder(), builder().policy(four_by_four())] {
-        assert_arrives(&client.engine(config.clone()).build().unwrap(), &server, &bytes());
+        assert_arrives(&client.engine(config).build().unwrap(), &server, &bytes());
     }
 }
 

@@ -22,8 +22,8 @@ const BUNDLING: f64 = 3.5;
 const SMALL_REQUEST: u64 = 337;
 const LARGE_REQUEST: u64 = 451;
 
-/// Header of IP payload in each packet: TCP with timestamps.
-const HEADER: u64 = 32;
+/// Headers of each packet: IPv4, and TCP with timestamps.
+const HEADER: u64 = 20 + 32;
 
 /// A page whose bytes come evenly over `seconds`.
 fn page(profile: RadioProfile, seconds: f64) -> RadioMachine {

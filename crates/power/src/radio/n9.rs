@@ -63,7 +63,7 @@ const IP_HEADER: u64 = 20;
 
 /// 3G of a Nokia N9: DCH "around 1085 mW" without traffic and "1470 mW when data are transmitted",
 /// FACH "around 489 mW", PCH "about 1-2 %" of DCH; 1 s to FACH and 0.5 s from there to DCH; DCH when
-/// the buffer passes "470 +- 12 bytes" of IP payload, which are [`IP_HEADER`] more of a packet.
+/// the buffer passes "470 +- 12 bytes" of IP payload, which are 20 more of an IP packet.
 ///
 /// Assumed, because not stated: during a promotion the radio draws the power of the state that it
 /// leads to; PCH is 1.5 % of DCH; FACH carries 32 kbit/s, as in 3GPP's common channels; traffic adds
