@@ -113,11 +113,14 @@ impl Sensor {
         first(&energy).or_else(|| first(&power)).or_else(|| first(&pair))
     }
 
-    /// The next sample is a new start: what happened until then is not counted.
-    fn interrupt(&mut self) {
+    /// It was gone for a while. Returns whether what was drawn meanwhile is not counted: a counter tells it afterwards.
+    fn interrupt(&mut self) -> bool {
         match self {
-            Self::Energy(_, rises) => rises.interrupt(),
-            Self::Power(_, sum) | Self::Pair(_, _, sum) => sum.interrupt(),
+            Self::Energy(..) => false,
+            Self::Power(_, sum) | Self::Pair(_, _, sum) => {
+                sum.interrupt();
+                true
+            }
         }
     }
 
@@ -161,13 +164,8 @@ impl PowerMeter for Hwmon {
     }
 
     fn read(&mut self, now: Timestamp, _traffic: &Traffic) -> Result<Reading, MeterError> {
-        // A counter tells afterwards what was drawn while it could not be read.
-        let counts = matches!(self.sensor, Sensor::Energy(..));
         let silent_for = self.failed_after.map_or(Duration::ZERO, |at| now.saturating_since(at));
-        let was_gone = !counts && silent_for > self.resolution().longest_silence();
-        if was_gone {
-            self.sensor.interrupt();
-        }
+        let was_gone = silent_for > self.resolution().longest_silence() && self.sensor.interrupt();
         let total = self.sensor.read(now).map_err(|reason| {
             self.failed_after = self.failed_after.or(self.last);
             MeterError::unreadable(&self.name, reason)
