@@ -19,6 +19,9 @@ use super::{Engine, Stream};
 /// to be opened for it. What of its answer a server thinks about is waited for once.
 const WORTHWHILE_ANSWERS: u32 = 3;
 
+/// The same at the end where connections idle: one that is open brings its half a round trip later.
+const WORTHWHILE_WHERE_IDLE: u32 = 2;
+
 /// Where a server thinks about each answer, how fast one comes is known after this part of that time.
 const SAMPLES_OF_ANSWER: u32 = 8;
 
@@ -52,6 +55,8 @@ pub(super) struct Splits {
     thinks: bool,
     /// That is worth being waited for.
     finds_out: bool,
+    /// In times of an answer, a stream that takes longer for its half is worth it.
+    worthwhile: u32,
     /// Requests of others wait for their turn, and one more would make nobody sooner.
     have_others_their_turn: bool,
     least: Bytes,
@@ -116,7 +121,11 @@ impl Engine {
         let answer = turns.map_or(mean, |turns| turns.wait);
         let is_far_from_full = self.goodput.bps() < link.bandwidth.bps() * FREE;
         let is_at_end = self.is_at_end();
-        let is_free = is_far_from_full || is_at_end && self.idle_connections() > 0;
+        let idles_at_end = is_at_end && self.idle_connections() > 0;
+        let is_free = is_far_from_full || idles_at_end;
+        // A path that is full brings what is left as soon, and what is asked for once more costs joules.
+        let is_full = self.link.keeps_pace(self.goodput);
+        let hurries = idles_at_end && !is_full && !self.policy.is_thrifty();
         let streams = self.streams.len() as u32;
         let part = |streams: u32| 1.0 / f64::from(streams);
         let share = link.bandwidth * part(streams.max(DEFAULT_CHANNELS));
@@ -128,9 +137,11 @@ impl Engine {
             of_each: if thinks && share > of_each { share } else { of_each },
             share,
             rtt: link.rtt,
-            answer: link.rtt.max(answer),
+            // What answers have waited for was a queue that is gone where connections idle.
+            answer: if hurries && !thinks { link.rtt } else { link.rtt.max(answer) },
             thinks,
             finds_out: thinks,
+            worthwhile: if hurries { WORTHWHILE_WHERE_IDLE } else { WORTHWHILE_ANSWERS },
             have_others_their_turn: turns.is_some_and(|turns| turns.waiting >= ENOUGH_WAIT),
             least: if shares && is_at_end {
                 LEAST_OF_SHARED
@@ -302,9 +313,9 @@ impl Splits {
     /// What takes a stream less is no range of its own.
     fn worthwhile(&self) -> Duration {
         if self.thinks {
-            self.answer + self.rtt * (WORTHWHILE_ANSWERS - 1)
+            self.answer + self.rtt * (self.worthwhile - 1)
         } else {
-            self.answer * WORTHWHILE_ANSWERS
+            self.answer * self.worthwhile
         }
     }
 
@@ -335,6 +346,7 @@ mod tests {
             answer: RTT,
             thinks: false,
             finds_out: false,
+            worthwhile: WORTHWHILE_ANSWERS,
             have_others_their_turn: false,
             least: LEAST_SPLIT,
             usual,
@@ -361,6 +373,9 @@ mod tests {
         // 100 kB/s: twenty.
         assert_eq!(gain(100_000, 400_000), Some(Duration::from_secs(4)));
         assert_eq!(gain(100_000, 100_000), None, "not worth a connection");
+        let idle = Splits { worthwhile: WORTHWHILE_WHERE_IDLE, ..splits() };
+        let gain_of_idle = |remaining| idle.gain(now, &having_brought(1_000_000), remaining, false);
+        assert_eq!((gain_of_idle(390_000), gain_of_idle(400_000).is_some()), (None, true));
         let free = Splits { least: LEAST_ON_FREE_PATH, ..splits() };
         assert!(free.gain(now, &having_brought(50_000), 100_000, false).is_some(), "one is idle");
         assert!(gain(0, 400_000) > gain(100_000, 400_000), "it brings nothing at all");
