@@ -168,6 +168,14 @@ impl ClusterConfig {
     }
 }
 
+/// How many files there are, and their bytes by mean sizes, whatever of them has come.
+pub fn totals(clusters: &[Cluster]) -> (u64, Bytes) {
+    clusters.iter().fold((0, Bytes::ZERO), |(files, bytes), cluster| {
+        let of_it = cluster.mean_size.0.saturating_mul(cluster.files);
+        (files + cluster.files, Bytes(bytes.0.saturating_add(of_it)))
+    })
+}
+
 /// Merges neighbours whose parameters come out equal, and drops clusters without files. Nothing
 /// merges for having few files or few bytes.
 pub fn merge_equal(clusters: &[Cluster], link: &LinkEstimate, limits: &Limits) -> Vec<Cluster> {

@@ -6,18 +6,22 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bearers {
     streams: BTreeMap<u64, u32>,
+    /// The sum of them: each file in transfer asks for it.
+    known: u32,
 }
 
 impl Bearers {
     /// `connection` bears one stream more.
     pub fn add(&mut self, connection: u64) {
         *self.streams.entry(connection).or_default() += 1;
+        self.known += 1;
     }
 
     /// It bears one less.
     pub fn remove(&mut self, connection: u64) {
         if let Some(streams) = self.streams.get_mut(&connection) {
             *streams -= 1;
+            self.known -= 1;
             if *streams == 0 {
                 self.streams.remove(&connection);
             }
@@ -26,8 +30,7 @@ impl Bearers {
 
     /// Connections that bear so many `streams` at most: those of which that is not known have one each.
     pub fn connections(&self, streams: u32) -> u32 {
-        let known: u32 = self.streams.values().sum();
-        self.streams.len() as u32 + streams.saturating_sub(known)
+        self.streams.len() as u32 + streams.saturating_sub(self.known)
     }
 }
 

@@ -131,7 +131,12 @@ impl Wire {
     }
 
     fn count_segments(&mut self) {
-        let Some(now) = self.io.segments() else { return };
+        if let Some(now) = self.io.segments() {
+            self.note_segments(now);
+        }
+    }
+
+    fn note_segments(&mut self, now: Segments) {
         let before = self.segments.replace(now);
         self.telemetry.counted(before, now, std::mem::take(&mut self.uncounted));
     }
@@ -199,12 +204,12 @@ impl Duplex for Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
+        let Some(now) = self.io.segments() else { return };
         // What came and was not wanted any more took as much of the network, and of the radio, as what was read.
-        let received = self.io.segments().map_or(0, |segments| segments.received_bytes);
-        let unread = received.saturating_sub(self.read);
+        let unread = now.received_bytes.saturating_sub(self.read);
         self.telemetry.received(unread);
         self.uncounted[0] += unread;
-        self.count_segments();
+        self.note_segments(now);
     }
 }
 

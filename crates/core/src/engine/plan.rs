@@ -109,9 +109,8 @@ impl Engine {
     fn limits_for(&self, clusters: &[Cluster]) -> Limits {
         let limits = self.limits();
         let Some(rate) = self.max_rate().filter(|_| self.sizes.knows_any()) else { return limits };
-        let files: u64 = clusters.iter().map(|cluster| cluster.files).sum();
-        let bytes = clusters.iter().map(|it| it.mean_size.0.saturating_mul(it.files));
-        let mean_size = Bytes(bytes.fold(0, u64::saturating_add) / files.max(1));
+        let (files, bytes) = cluster::totals(clusters);
+        let mean_size = Bytes(bytes.0 / files.max(1));
         let channels = connections::within_limit(rate, &self.path_of_requests(), mean_size);
         Limits { max_channels: limits.max_channels.min(channels), ..limits }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pelton_algos::cluster::Cluster;
+use pelton_algos::cluster::{self, Cluster};
 use pelton_algos::connections::{self, Together};
 use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
@@ -130,10 +130,7 @@ impl Engine {
     /// Before anything is known of files and link, the first requests find out. Nothing where the files
     /// take more than a few round trips.
     pub(super) fn room_for_short_files(&self, clusters: &[Cluster]) -> Option<Room> {
-        let files: u64 = clusters.iter().map(|cluster| cluster.files).sum();
-        let sizes =
-            clusters.iter().map(|cluster| cluster.mean_size.0.saturating_mul(cluster.files));
-        let bytes = sizes.fold(0, u64::saturating_add);
+        let (files, Bytes(bytes)) = cluster::totals(clusters);
         // While no size is known, files are taken to be small: connections for nothing cost less
         // than round trips.
         let knows_sizes = self.sizes.knows_any();
