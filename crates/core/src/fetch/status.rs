@@ -28,6 +28,9 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         ErrorKind::Auth if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
             "; give the proxy's user name and password in its URL"
         }
+        ErrorKind::Auth if status == StatusCode::FORBIDDEN && url.path().ends_with('/') => {
+            "; if it is a directory, its server may list none: name its files"
+        }
         // Its source says it.
         ErrorKind::Auth if status == StatusCode::FORBIDDEN => "",
         ErrorKind::Auth => unspoken
@@ -187,6 +190,13 @@ mod tests {
         let error = status_error(&url, StatusCode::FORBIDDEN, &HeaderMap::new());
         assert_eq!(error.kind(), ErrorKind::Auth);
         assert!(error.message().contains("--user") && error.message().contains("--polite"));
+        assert!(!error.message().contains("directory"));
+        let listing = status_error(
+            &"http://host/files/".parse().unwrap(),
+            StatusCode::FORBIDDEN,
+            &HeaderMap::new(),
+        );
+        assert!(listing.message().contains("name its files"));
     }
 
     #[test]
