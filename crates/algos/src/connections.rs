@@ -260,39 +260,46 @@ pub struct Sharing {
     pub connections: u32,
     /// Requests at once, over all of them.
     pub requests: u32,
+    /// Windows have grown when so much has come, and fewer requests fill the path.
+    pub until: Bytes,
 }
 
 /// What files of `mean_size` and of `bytes` in all may have where they share connections. A connection
 /// brings a flight however many files are in it, and a new one is of use only for what the open ones do
 /// not bring before it answers. `link` is `None` as long as nothing is known of its bandwidth: then the
 /// connections that are open anyway find out. There may be `most` connections. Of a path that `is_new` nothing is known but the
-/// pace of its first answers.
+/// pace of its first answers, and how much `came`.
 pub fn for_sharing(
     link: Option<&LinkEstimate>,
     mean_size: Bytes,
     bytes: Bytes,
     most: u32,
     is_new: bool,
+    came: Bytes,
 ) -> Sharing {
     let Some(link) = link else {
         let requests = DEFAULT_CHANNELS.saturating_mul(FLIGHTS_AHEAD as u32);
-        return Sharing { connections: DEFAULT_CHANNELS, requests };
+        return Sharing { connections: DEFAULT_CHANNELS, requests, until: Bytes(u64::MAX) };
     };
     let flights = link.bdp().div_ceil(FIRST_FLIGHT);
     let useful = bytes.0.div_ceil(FIRST_FLIGHT.0 * FLIGHTS_AHEAD);
     let connections = u32::try_from(flights.min(useful)).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS);
     let windows = FIRST_FLIGHT.0 * u64::from(connections.min(most));
-    // More than where each has a connection: they wait for their turn as well. Not where first windows fill the path, with files
-    // that take half of one: all of them are under way soon, and what is more than the path and its queue hold is lost. What is
-    // known is the pace of the first answers: where those were less than half of what it says that the path holds, it may hold more.
+    // More than where each has a connection: they wait for their turn as well. Not where windows, which grow by what they bring, fill
+    // the path, with files that take half of a first one: all of them are under way soon, and what is more than the path and its
+    // queue hold is lost. What is known is the pace of the first answers: where those were less than half of what it says that the
+    // path holds, it may hold more.
+    let may_fill = is_new && mean_size.0 >= FIRST_FLIGHT.0 / 2;
+    let until = if may_fill { link.bdp().0.saturating_sub(windows) } else { u64::MAX };
     let first = Bytes(mean_size.min(FIRST_FLIGHT).0.saturating_mul(DEFAULT_CHANNELS.into()));
     let quarters = match link.bdp().0 {
-        bdp if is_new && windows >= bdp && mean_size.0 >= FIRST_FLIGHT.0 / 2 => 4,
+        _ if came.0 >= until => 4,
         bdp if first.0 * 2 >= bdp => 5,
         _ => 6,
     };
     let requests = for_short_files(link, mean_size).saturating_mul(quarters) / 4;
-    Sharing { connections, requests }
+    let until = Bytes(if came.0 >= until { u64::MAX } else { until });
+    Sharing { connections, requests, until }
 }
 
 /// What may be left to bring when the end begins, in bandwidth-delay products: the first files that ended have left

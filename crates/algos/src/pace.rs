@@ -39,11 +39,17 @@ const FAR_APART: Duration = Duration::from_millis(40);
 /// The least packet there is: a path has carried one of them there and back in its round-trip time.
 const LEAST_PACKET: Bytes = Bytes(60);
 
-/// What comes after that tells the pace better from so many bytes in a row on, twice as many, and so on, where it is more by
-/// this factor: servers may have been slow to begin, or requests to reach them.
+/// Who reads late, as other work kept the processor, finds at once what has come meanwhile. That hardly counts over such a part
+/// of a round-trip time, and the pace is told better by the fastest part of the first flight that took so long.
+const STRETCH_OF_RTT: u32 = 8;
+/// The first flight is looked at for so long.
+const FIRST_OF_RTT: u32 = 4;
+
+/// What comes later tells the pace, too, up to so many bytes in a row, where it is more by this factor: servers may have been slow
+/// to begin, or requests to reach them.
 const TELLING_LATER: Bytes = Bytes::kib(32);
 const MOST_TELLING: Bytes = Bytes::kib(1024);
-const TELLING_MORE: f64 = 2.0;
+const TELLING_MORE: f64 = 1.25;
 
 /// How fast answers come.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,8 +84,12 @@ pub struct FirstPace {
     has_file: bool,
     /// Answers that bring files.
     answers: u32,
-    /// What comes later is looked at when so much has come in a row.
-    next_look: Bytes,
+    /// The present part of a flight.
+    stretch: Option<Flight>,
+    /// Such a part has told the pace.
+    has_stretch: bool,
+    /// The most that was looked at later in a row.
+    looked_at: Bytes,
 }
 
 /// What came without a silence.
@@ -101,7 +111,7 @@ impl FirstPace {
 
     /// Whether nothing that comes changes it any more.
     pub fn is_known(&self) -> bool {
-        self.next_look > MOST_TELLING
+        self.looked_at > MOST_TELLING
     }
 
     /// Whether it is that of servers.
@@ -128,7 +138,9 @@ impl FirstPace {
         };
         let is_silence = flight.has_ended(now, rtt);
         all.add(now, bytes);
+        let stretch = self.stretch.get_or_insert(begun);
         if is_silence {
+            *stretch = begun;
             let silent_for = now.saturating_since(flight.last);
             self.silences += 1;
             self.silent_for += silent_for;
@@ -156,16 +168,25 @@ impl FirstPace {
             let by_silence = (gives_up && self.known.is_none()).then_some(silent);
             let is_short = ended.counted() < TELLING_FLIGHT;
             let least = if is_short { TELLING_TIME } else { Duration::from_nanos(1) };
-            let told = is_told.then(|| Pace::of_path(ended.rate_over(least)));
+            let told =
+                (is_told && !self.has_stretch).then(|| Pace::of_path(ended.rate_over(least)));
             return self.learn(told.or(by_silence));
         }
         flight.add(now, bytes);
+        stretch.add(now, bytes);
         let counted = flight.counted();
-        let took_long = flight.took() >= (rtt / TELLING_OF_RTT).max(TELLING_TIME);
-        self.is_settled = counted >= TELLING;
-        let is_new = self.known.is_none() && took_long && counted > Bytes::ZERO;
-        let rate = (self.is_settled || is_new).then(|| flight.rate());
-        self.learn(rate.map(Pace::of_path))
+        let tells = counted >= TELLING
+            || counted > Bytes::ZERO && flight.lasts(rtt / TELLING_OF_RTT);
+        let is_new = self.known.is_none() && tells;
+        let mut told = is_new.then(|| flight.rate());
+        if stretch.lasts(rtt / STRETCH_OF_RTT) && stretch.counted() >= TELLING {
+            let rate = std::mem::replace(stretch, begun).rate();
+            let is_more = self.known.is_none_or(|known| rate > known.rate);
+            told = (is_more || !self.has_stretch).then_some(rate);
+            self.has_stretch = true;
+        }
+        self.is_settled = self.has_stretch && flight.lasts(rtt / FIRST_OF_RTT);
+        self.learn(told.map(Pace::of_path))
     }
 
     /// The same for what is seen on the wire, and `are_answers` to requests or not: there what comes later tells, too.
@@ -202,16 +223,21 @@ impl FirstPace {
 
     fn on_further_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<Pace> {
         let (Some(flight), Some(known)) = (&mut self.flight, self.known) else { return None };
+        let begun = Flight::beginning(now);
+        let stretch = self.stretch.get_or_insert(begun);
         if flight.has_ended(now, rtt) {
-            *flight = Flight::beginning(now);
+            (*flight, *stretch) = (begun, begun);
             return None;
         }
         flight.add(now, bytes);
-        let (counted, rate) = (flight.counted(), flight.rate());
-        if self.is_known() || counted < self.next_look.max(TELLING_LATER) {
+        stretch.add(now, bytes);
+        self.looked_at = self.looked_at.max(flight.counted());
+        // The largest piece may have waited behind a segment that was lost.
+        let surely = Bytes(stretch.bytes.0.saturating_sub(stretch.largest.0));
+        if !stretch.lasts(rtt / STRETCH_OF_RTT) || surely < TELLING_LATER {
             return None;
         }
-        self.next_look = Bytes(counted.0 * 2);
+        let rate = surely / std::mem::replace(stretch, begun).took();
         let is_more = rate.bps() > known.rate.bps() * TELLING_MORE;
         self.learn(is_more.then_some(Pace::of_path(rate)))
     }
@@ -239,6 +265,9 @@ impl FirstPace {
         {
             flight.add(now, bytes);
             all.add(now, bytes);
+            if let Some(stretch) = &mut self.stretch {
+                stretch.add(now, bytes);
+            }
         }
     }
 }
@@ -298,6 +327,11 @@ impl Flight {
 
     fn took(&self) -> Duration {
         self.last.saturating_since(self.since)
+    }
+
+    /// It has gone on for so long, and for a millisecond at least.
+    fn lasts(&self, least: Duration) -> bool {
+        self.took() >= least.max(TELLING_TIME)
     }
 
     fn rate(&self) -> BitRate {

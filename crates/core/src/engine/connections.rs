@@ -107,6 +107,8 @@ impl Engine {
         self.link.on_pace(pace);
         if seen.is_none_or(|seen| pace.rate > seen) {
             self.widen_for_short_files(now);
+        } else {
+            self.redecide = true;
         }
     }
 

@@ -53,6 +53,7 @@ impl Engine {
 
     /// A head came: lanes may grow.
     pub(super) fn note_response(&mut self, now: Timestamp, answer: Answer) {
+        self.redecide |= self.brought() >= self.room.until;
         let queued = answer.took.saturating_sub(self.answers.add(answer));
         // On a path that has become longer nothing comes meanwhile, either.
         let always_thought = self.answers.always_thought(answer.rtt);

@@ -34,6 +34,8 @@ pub(super) struct Room {
     pub(super) of_new_path: bool,
     /// Requests that share connections.
     pub(super) requests: u32,
+    /// They are so many until so much has come.
+    pub(super) until: Bytes,
     /// Requests for short files, of which several may wait on one HTTP/1.1 connection.
     pub(super) pipelined: u32,
     /// How long the path needs for each of these files, where that is known.
@@ -52,6 +54,7 @@ impl Default for Room {
             is_held: false,
             of_new_path: false,
             requests: u32::MAX,
+            until: Bytes(u64::MAX),
             pipelined: 0,
             each: Duration::ZERO,
             together: Together::ALONE,
@@ -159,8 +162,9 @@ impl Engine {
         let known = seen.or_else(|| self.link.rests_on_hint().then_some(link.bandwidth)).map(on);
         let most = self.limits().max_connections;
         let of_new_path = self.is_path_new();
+        let (bytes, came) = (Bytes(bytes), self.brought());
         let sharing =
-            connections::for_sharing(known.as_ref(), mean_size, Bytes(bytes), most, of_new_path);
+            connections::for_sharing(known.as_ref(), mean_size, bytes, most, of_new_path, came);
         // A full path needs no more windows, and many files are under way over each.
         let shared = if self.link.was_full() {
             connections::with_room(&link)
@@ -185,7 +189,7 @@ impl Engine {
         };
         let requests = requests.saturating_mul(times);
         let pipelined = match seen.map(|bandwidth| LinkEstimate { bandwidth, ..link }) {
-            Some(link) if !self.pays_for_heads(&link, files, Bytes(bytes), separate, pipelined) => {
+            Some(link) if !self.pays_for_heads(&link, files, bytes, separate, pipelined) => {
                 1
             }
             _ => pipelined,
@@ -202,6 +206,7 @@ impl Engine {
             shared,
             of_new_path,
             requests,
+            until: sharing.until,
             pipelined,
             each,
             together,
