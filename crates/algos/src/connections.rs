@@ -472,7 +472,7 @@ mod tests {
     fn short_files_share_as_many_connections_as_bring_something_in_time() {
         let on = |mbps, bytes| {
             let link = link(mbps, 200, Bytes::kib(64));
-            for_sharing(Some(&link), Bytes::kib(1), bytes, 64, true)
+            for_sharing(Some(&link), Bytes::kib(1), bytes, 64, true, Bytes::ZERO)
         };
         let many = Bytes::mib(64);
         // 2.5 MB in flights of 14.5 kB; 24 flights of those that are open are enough for 1.4 MB.
@@ -481,16 +481,17 @@ mod tests {
         assert_eq!(on(1.0, many).connections, DEFAULT_CHANNELS);
         // 2.5 MB in files of 1 KiB, nearly twice, and 25 kB one and a half times.
         assert_eq!((on(100.0, many).requests, on(1.0, many).requests), (4_578, 38));
-        let unknown = for_sharing(None, Bytes::kib(1), many, 64, true);
-        assert_eq!(unknown, Sharing { connections: 16, requests: 64 });
+        let unknown = for_sharing(None, Bytes::kib(1), many, 64, true, Bytes::ZERO);
+        assert_eq!((unknown.connections, unknown.requests), (16, 64));
     }
 
     #[test]
     fn windows_that_fill_a_new_path_are_asked_for_no_more_than_it_holds() {
-        let requests = |kib, mbps, is_new| {
+        let sharing = |kib, mbps, is_new, came| {
             let link = link(mbps, 200, Bytes::kib(64));
-            for_sharing(Some(&link), Bytes::kib(kib), Bytes::mib(64), 64, is_new).requests
+            for_sharing(Some(&link), Bytes::kib(kib), Bytes::mib(64), 64, is_new, Bytes(came))
         };
+        let requests = |kib, mbps, is_new| sharing(kib, mbps, is_new, 0).requests;
         // 750 kB, and a quarter more; 64 first windows are 927 kB.
         assert_eq!((requests(12, 30.0, true), requests(12, 30.0, false)), (77, 115));
         assert_eq!(requests(12, 40.0, true), requests(12, 40.0, false), "windows are too small");
@@ -499,6 +500,11 @@ mod tests {
             requests(2, 30.0, false),
             "many wait on each connection"
         );
+        // 1 MB is 73 kB more than the first windows, by which they have grown then.
+        let before = sharing(12, 40.0, true, 0);
+        assert_eq!(before.until, Bytes(1_000_000 - 64 * FIRST_FLIGHT.0));
+        let after = sharing(12, 40.0, true, before.until.0);
+        assert_eq!((before.requests, after.requests, after.until), (153, 102, Bytes(u64::MAX)));
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl FirstPace {
         }
         let begun = Flight::beginning(now);
         let (Some(flight), Some(all)) = (&mut self.flight, &mut self.all) else {
-            (self.flight, self.all) = (Some(begun), Some(begun));
+            (self.flight, self.stretch, self.all) = (Some(begun), Some(begun), Some(begun));
             return None;
         };
         let is_silence = flight.has_ended(now, rtt);
@@ -175,8 +175,8 @@ impl FirstPace {
         flight.add(now, bytes);
         stretch.add(now, bytes);
         let counted = flight.counted();
-        let tells = counted >= TELLING
-            || counted > Bytes::ZERO && flight.lasts(rtt / TELLING_OF_RTT);
+        let tells =
+            counted >= TELLING || counted > Bytes::ZERO && flight.lasts(rtt / TELLING_OF_RTT);
         let is_new = self.known.is_none() && tells;
         let mut told = is_new.then(|| flight.rate());
         if stretch.lasts(rtt / STRETCH_OF_RTT) && stretch.counted() >= TELLING {
@@ -232,8 +232,7 @@ impl FirstPace {
         flight.add(now, bytes);
         stretch.add(now, bytes);
         self.looked_at = self.looked_at.max(flight.counted());
-        // The largest piece may have waited behind a segment that was lost.
-        let surely = Bytes(stretch.bytes.0.saturating_sub(stretch.largest.0));
+        let surely = stretch.without_largest();
         if !stretch.lasts(rtt / STRETCH_OF_RTT) || surely < TELLING_LATER {
             return None;
         }
@@ -322,7 +321,12 @@ impl Flight {
 
     /// Bytes that came one after the other: the largest piece counts no more than all others together.
     fn counted(&self) -> Bytes {
-        self.bytes.min(Bytes(self.bytes.0.saturating_sub(self.largest.0) * 2))
+        self.bytes.min(Bytes(self.without_largest().0.saturating_mul(2)))
+    }
+
+    /// The largest piece may have waited behind a segment that was lost.
+    fn without_largest(&self) -> Bytes {
+        Bytes(self.bytes.0.saturating_sub(self.largest.0))
     }
 
     fn took(&self) -> Duration {
@@ -357,14 +361,39 @@ mod tests {
         let mut pace = FirstPace::default();
         // 20 Mbit/s are a packet each 600 us.
         let rtt = Duration::from_millis(60);
-        let mut told = (0..13).map(|n| pace.on_bytes(at(120_000 + 600 * n), Bytes(1_448), rtt));
+        let mut told = (0..27).map(|n| pace.on_bytes(at(120_000 + 600 * n), Bytes(1_448), rtt));
         assert!(told.by_ref().take(12).all(|told| told.is_none()));
         let seen = told.next().flatten().unwrap().rate.mbps();
         assert!((seen - 19.3).abs() < 0.1, "{seen}");
-        assert_eq!(pace.rate().map(BitRate::mbps), Some(seen));
-        assert_eq!(pace.on_bytes(at(130_000), Bytes::mib(1), rtt), None, "that was it");
+        assert!(told.flatten().all(|told| (told.rate.mbps() - 19.3).abs() < 0.1));
+        assert_eq!(pace.on_bytes(at(136_000), Bytes::mib(1), rtt), None, "that was it");
         pace.set(Pace::of_path(BitRate::from_mbps(1.0)));
         assert_eq!(pace.rate().map(BitRate::mbps), Some(1.0));
+    }
+
+    #[test]
+    fn what_was_read_late_or_came_slowly_is_put_right() {
+        let rtt = Duration::from_millis(200);
+        let mut pace = FirstPace::default();
+        let mut now = 400_000;
+        let mut packets = |pace: &mut FirstPace, count: u64, apart: u64| {
+            for _ in 0..count {
+                now += apart;
+                pace.on_wire(at(now), Bytes(1_448), rtt, true);
+            }
+            pace.rate().unwrap().mbps()
+        };
+        // What had waited for 5 ms, and what comes over 50 Mbit/s after it.
+        let at_once = packets(&mut pace, 22, 40);
+        assert!(at_once > 100.0, "{at_once}");
+        let put_right = packets(&mut pace, 110, 232);
+        assert!((50.0..62.0).contains(&put_right), "{put_right}");
+        // The server is busy with handshakes.
+        let slower = packets(&mut pace, 30, 1_000);
+        assert_eq!(slower, put_right);
+        // The second flight comes three times as fast.
+        let faster = packets(&mut pace, 400, 77);
+        assert!((140.0..152.0).contains(&faster), "{faster}");
     }
 
     #[test]

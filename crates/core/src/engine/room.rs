@@ -189,9 +189,7 @@ impl Engine {
         };
         let requests = requests.saturating_mul(times);
         let pipelined = match seen.map(|bandwidth| LinkEstimate { bandwidth, ..link }) {
-            Some(link) if !self.pays_for_heads(&link, files, bytes, separate, pipelined) => {
-                1
-            }
+            Some(link) if !self.pays_for_heads(&link, files, bytes, separate, pipelined) => 1,
             _ => pipelined,
         };
         let each = match self.link.best_seen() {
