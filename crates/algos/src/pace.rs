@@ -392,7 +392,7 @@ mod tests {
         let slower = packets(&mut pace, 30, 1_000);
         assert_eq!(slower, put_right);
         // The second flight comes three times as fast.
-        let faster = packets(&mut pace, 400, 77);
+        let faster = packets(&mut pace, 800, 77);
         assert!((140.0..152.0).contains(&faster), "{faster}");
     }
 
