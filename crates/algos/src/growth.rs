@@ -40,8 +40,9 @@ pub struct LaneGrowth {
     doubled_until: Timestamp,
     /// The last response that had queued somewhere.
     queued_at: Option<Timestamp>,
-    /// Since when none has waited in any queue to speak of.
+    /// Since when enough of them have waited in no queue to speak of, and by how many more than that.
     prompt_since: Option<Timestamp>,
+    prompt: u32,
     /// The last handshake that had queued.
     full_at: Option<Timestamp>,
     /// The first moment at which the present lanes had all work.
@@ -115,6 +116,10 @@ const FULL_FOR: u32 = 4;
 /// A path that is full of what was asked for has a queue after fewer round trips, or by then.
 const FREE_TRIPS: u32 = 8;
 const FREE_AT_LEAST: Duration = Duration::from_millis(250);
+/// In front of a full path there is always a queue. Where one answer of so many and one is prompt, it is empty now and then: others
+/// have waited for each other, as they were asked for at once.
+const PROMPT_TO_OTHERS: u32 = 3;
+const MOST_PROMPT: u32 = 32;
 const JITTER: Duration = Duration::from_millis(1);
 /// Round trips until new lanes have shown themselves: a connection's, or what it takes until others
 /// meet what the new ones have asked for.
@@ -136,6 +141,7 @@ impl Default for LaneGrowth {
             doubled_until: Timestamp::START,
             queued_at: None,
             prompt_since: None,
+            prompt: 0,
             full_at: None,
             busy_since: None,
         }
@@ -173,7 +179,8 @@ impl LaneGrowth {
     /// The path has become longer: it was not full, and more lanes may pay that did not.
     pub fn on_longer_path(&mut self, now: Timestamp) {
         (self.resting_until, self.rest) = (now, REST);
-        (self.full_at, self.queued_at, self.prompt_since) = (None, None, None);
+        (self.full_at, self.queued_at) = (None, None);
+        (self.prompt_since, self.prompt) = (None, 0);
     }
 
     /// The first answers have shown that it takes so many times the planned lanes to fill the link.
@@ -208,7 +215,7 @@ impl LaneGrowth {
         rtt: Duration,
         lanes: LaneUse,
     ) -> bool {
-        self.prompt_since = response.is_prompt().then(|| self.prompt_since.unwrap_or(now));
+        self.note_promptness(now, response);
         if response.has_queued() {
             self.queued_at = Some(now);
             return false;
@@ -222,6 +229,15 @@ impl LaneGrowth {
             self.doubled_until = now + shows_after(rtt);
         }
         ready
+    }
+
+    fn note_promptness(&mut self, now: Timestamp, response: Response) {
+        self.prompt = if response.is_prompt() {
+            (self.prompt + PROMPT_TO_OTHERS).min(MOST_PROMPT)
+        } else {
+            self.prompt.saturating_sub(1)
+        };
+        self.prompt_since = (self.prompt > 0).then(|| self.prompt_since.unwrap_or(now));
     }
 
     /// Takes note of a handshake that took `took` over a path of `rtt`, while goodput was `rate`. Where
@@ -392,9 +408,15 @@ mod tests {
         };
         assert!(!answer(0, 50));
         assert_eq!([answer(300, 55), answer(399, 50), answer(400, 50)], [false, false, true]);
-        assert!(!answer(410, 60), "a fifth of a round trip is a queue");
-        assert!(!answer(420, 50) && !answer(800, 50) && answer(820, 51));
-        growth.on_longer_path(at(830));
+        assert!((410..421).all(|millis| answer(millis, 60)), "they wait for each other");
+        assert!(!answer(421, 60), "all of them wait: a fifth of a round trip is a queue");
+        assert!(!answer(422, 50) && !answer(800, 50) && answer(822, 51));
+        let mut each = |from: u64, nth| {
+            (0..400).all(|n: u64| answer(from + n, if n.is_multiple_of(nth) { 50 } else { 60 }))
+        };
+        assert!(each(830, 3));
+        assert!(!each(1_230, 5));
+        growth.on_longer_path(at(1_630));
         assert!(!growth.leaves_path_free(at(10_000), rtt));
     }
 
