@@ -114,7 +114,7 @@ const REST_AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// A path that was seen to be full is taken to stay so for so many times what a change takes to show.
 const FULL_FOR: u32 = 4;
 /// A path that is full of what was asked for has a queue after fewer round trips, or by then.
-const FREE_TRIPS: u32 = 8;
+const FREE_TRIPS: u32 = 4;
 const FREE_AT_LEAST: Duration = Duration::from_millis(250);
 /// In front of a full path there is always a queue. Where one answer of so many and one is prompt, it is empty now and then: others
 /// have waited for each other, as they were asked for at once.

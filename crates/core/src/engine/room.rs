@@ -192,7 +192,13 @@ impl Engine {
             Some(link) if !self.pays_for_heads(&link, files, bytes, separate, pipelined) => 1,
             _ => pipelined,
         };
-        let each = match self.link.best_seen() {
+        // What has come lately counts, too: the path may have become faster.
+        let best = self
+            .link
+            .best_seen()
+            .zip(seen)
+            .map(|(best, seen)| if seen > best { seen } else { best });
+        let each = match best {
             Some(best) if knows_sizes && !brings_heads && !self.waits_for_servers() => {
                 connections::answer(mean_size).min(connections::FIRST_FLIGHT) / (best * on_free)
             }
