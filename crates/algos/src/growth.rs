@@ -40,9 +40,6 @@ pub struct LaneGrowth {
     doubled_until: Timestamp,
     /// The last response that had queued somewhere.
     queued_at: Option<Timestamp>,
-    /// Since when enough of them have waited in no queue to speak of, and by how many more than that.
-    prompt_since: Option<Timestamp>,
-    prompt: u32,
     /// The last handshake that had queued.
     full_at: Option<Timestamp>,
     /// The first moment at which the present lanes had all work.
@@ -99,7 +96,7 @@ impl Response {
     }
 
     /// Hardly more than the least: a path that is asked for a quarter more than it holds has a longer queue.
-    fn is_prompt(&self) -> bool {
+    pub(crate) fn is_prompt(&self) -> bool {
         self.took <= self.at_least.mul_f64(1.1) + JITTER
     }
 }
@@ -113,13 +110,6 @@ const REST: Duration = Duration::from_secs(20);
 const REST_AFTER_REFUSAL: Duration = Duration::from_secs(2);
 /// A path that was seen to be full is taken to stay so for so many times what a change takes to show.
 const FULL_FOR: u32 = 4;
-/// A path that is full of what was asked for has a queue after fewer round trips, or by then.
-const FREE_TRIPS: u32 = 4;
-const FREE_AT_LEAST: Duration = Duration::from_millis(250);
-/// In front of a full path there is always a queue. Where one answer of so many and one is prompt, it is empty now and then: others
-/// have waited for each other, as they were asked for at once.
-const PROMPT_TO_OTHERS: u32 = 3;
-const MOST_PROMPT: u32 = 32;
 const JITTER: Duration = Duration::from_millis(1);
 /// Round trips until new lanes have shown themselves: a connection's, or what it takes until others
 /// meet what the new ones have asked for.
@@ -140,8 +130,6 @@ impl Default for LaneGrowth {
             missed: None,
             doubled_until: Timestamp::START,
             queued_at: None,
-            prompt_since: None,
-            prompt: 0,
             full_at: None,
             busy_since: None,
         }
@@ -164,12 +152,6 @@ impl LaneGrowth {
         self.full_at.is_some_and(|at| now.saturating_since(at) < settle * FULL_FOR)
     }
 
-    /// Whether all that is asked for leaves a path of `rtt` without a queue, and has for a while: it carries more than was seen.
-    pub fn leaves_path_free(&self, now: Timestamp, rtt: Duration) -> bool {
-        let enough = rtt.saturating_mul(FREE_TRIPS).max(FREE_AT_LEAST);
-        self.prompt_since.is_some_and(|at| now.saturating_since(at) >= enough)
-    }
-
     /// A server refused or was overloaded: back to the planned lanes, for a while. How many it bears is known elsewhere.
     pub fn on_refusal(&mut self, now: Timestamp) {
         let until = now + REST_AFTER_REFUSAL;
@@ -180,7 +162,6 @@ impl LaneGrowth {
     pub fn on_longer_path(&mut self, now: Timestamp) {
         (self.resting_until, self.rest) = (now, REST);
         (self.full_at, self.queued_at) = (None, None);
-        (self.prompt_since, self.prompt) = (None, 0);
     }
 
     /// The first answers have shown that it takes so many times the planned lanes to fill the link.
@@ -215,7 +196,6 @@ impl LaneGrowth {
         rtt: Duration,
         lanes: LaneUse,
     ) -> bool {
-        self.note_promptness(now, response);
         if response.has_queued() {
             self.queued_at = Some(now);
             return false;
@@ -229,15 +209,6 @@ impl LaneGrowth {
             self.doubled_until = now + shows_after(rtt);
         }
         ready
-    }
-
-    fn note_promptness(&mut self, now: Timestamp, response: Response) {
-        self.prompt = if response.is_prompt() {
-            (self.prompt + PROMPT_TO_OTHERS).min(MOST_PROMPT)
-        } else {
-            self.prompt.saturating_sub(1)
-        };
-        self.prompt_since = (self.prompt > 0).then(|| self.prompt_since.unwrap_or(now));
     }
 
     /// Takes note of a handshake that took `took` over a path of `rtt`, while goodput was `rate`. Where
@@ -395,29 +366,6 @@ mod tests {
         };
         assert_eq!(after_an_end(5.0), Some(2));
         assert_eq!(after_an_end(9.0), None, "it rests");
-    }
-
-    #[test]
-    fn a_path_that_answers_promptly_for_a_while_is_free() {
-        let rtt = Duration::from_millis(50);
-        let mut growth = LaneGrowth::default();
-        let mut answer = |millis, took| {
-            let response = Response { took: Duration::from_millis(took), at_least: rtt };
-            growth.on_response(at(millis), response, rtt, sample(10.0, false));
-            growth.leaves_path_free(at(millis), rtt)
-        };
-        assert!(!answer(0, 50));
-        assert_eq!([answer(300, 55), answer(399, 50), answer(400, 50)], [false, false, true]);
-        assert!((410..421).all(|millis| answer(millis, 60)), "they wait for each other");
-        assert!(!answer(421, 60), "all of them wait: a fifth of a round trip is a queue");
-        assert!(!answer(422, 50) && !answer(800, 50) && answer(822, 51));
-        let mut each = |from: u64, nth| {
-            (0..400).all(|n: u64| answer(from + n, if n.is_multiple_of(nth) { 50 } else { 60 }))
-        };
-        assert!(each(830, 3));
-        assert!(!each(1_230, 5));
-        growth.on_longer_path(at(1_630));
-        assert!(!growth.leaves_path_free(at(10_000), rtt));
     }
 
     #[test]

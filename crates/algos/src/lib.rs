@@ -45,6 +45,7 @@ pub mod connections;
 pub mod credit;
 pub mod crowding;
 pub mod energy;
+pub mod free_path;
 pub mod growth;
 pub mod handshakes;
 pub mod limits;

@@ -54,7 +54,7 @@ impl Engine {
             return;
         }
         self.growth.on_longer_path(now);
-        self.path_is_free = false;
+        self.free_path.end();
         self.slump.end();
         for state in &mut self.origins {
             state.crowding = Crowding::default();

@@ -77,10 +77,10 @@ impl Engine {
         if let Some(lanes) = lanes {
             self.redecide |= self.growth.on_response(now, response, rtt, lanes);
         }
-        let is_free = may_be_free && self.growth.leaves_path_free(now, rtt);
-        if is_free != std::mem::replace(&mut self.path_is_free, is_free) {
+        let seen = self.link.seen_bandwidth().unwrap_or_default();
+        if self.free_path.on_response(now, response, rtt, seen, may_be_free) {
             self.redecide = true;
-            if is_free {
+            if self.free_path.is_free() {
                 self.widen_for_short_files(now);
             }
         }
@@ -120,7 +120,7 @@ impl Engine {
         });
         self.redecide |= moved || self.room.of_new_path && !self.is_path_new();
         let is_faster = self.decided_for.is_some_and(|before| link.bandwidth > before.bandwidth);
-        if moved && is_faster && self.path_is_free {
+        if moved && is_faster && self.free_path.is_free() {
             self.widen_for_short_files(now);
         }
     }

@@ -75,7 +75,7 @@ impl Engine {
             // How many it bears its budget knows: where a try costs no more than itself lanes need not be fewer than that.
             if !self.origin(origin).budget.serves_others() {
                 self.growth.on_refusal(now);
-                self.path_is_free = false;
+                self.free_path.end();
             }
             self.spread.on_refusal(now);
         }

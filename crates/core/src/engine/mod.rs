@@ -46,6 +46,7 @@ use std::time::Duration;
 use pelton_algos::answers::Answers;
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
+use pelton_algos::free_path::FreePath;
 use pelton_algos::growth::LaneGrowth;
 use pelton_algos::limits::OriginBudget;
 use pelton_algos::link::{LinkEstimate, LinkEstimator};
@@ -145,7 +146,7 @@ pub struct Engine {
     config: EngineConfig,
     policy: Box<dyn Policy>,
     /// All that is asked for of short files leaves the path without a queue.
-    path_is_free: bool,
+    free_path: FreePath,
     /// What came before anything was asked for.
     just_came: Bytes,
     energy_model: Model,
@@ -252,7 +253,7 @@ impl Engine {
             jitter: Jitter::new(config.seed),
             config,
             policy,
-            path_is_free: false,
+            free_path: FreePath::default(),
             just_came: Bytes::ZERO,
             energy_model: Model(Box::new(ConstantPower::default())),
             link,
