@@ -273,6 +273,7 @@ impl Eht {
         mut search: Search,
     ) -> Phase {
         match search.on_totals(&self.config, now, observation) {
+            None if search.is_elsewhere() => self.begin(now, observation),
             None => Phase::Searching(search),
             Some((channels, found)) => {
                 Phase::Settled { channels, link: observation.link, searched: Some(found) }

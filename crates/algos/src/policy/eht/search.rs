@@ -6,7 +6,7 @@ use super::{EhtConfig, Objective};
 use crate::link::LinkEstimate;
 use crate::policy::{Observation, count};
 use crate::time::Timestamp;
-use crate::units::{Bytes, Joules};
+use crate::units::{BitRate, Bytes, Joules};
 
 /// As long as its rate grows a link is taken for twice as fast as it is.
 const GUESSED: f64 = 2.0;
@@ -24,6 +24,10 @@ pub(super) struct Search {
     tried: Vec<(u32, f64)>,
     /// As it was when the search began, or as the most channels have shown it since.
     link: LinkEstimate,
+    /// What the last window brought.
+    last: Option<(u32, BitRate)>,
+    /// That can't have been over the link of the window before.
+    is_elsewhere: bool,
 }
 
 /// What a search has found beside the best number of channels.
@@ -102,6 +106,8 @@ impl Search {
             worse_in_a_row: 0,
             tried: Vec::new(),
             link: *link,
+            last: None,
+            is_elsewhere: false,
         }
     }
 
@@ -109,7 +115,13 @@ impl Search {
     /// more of it; fewer do not.
     pub(super) fn is_outdated(&self, config: &EhtConfig, link: &LinkEstimate) -> bool {
         let is_most = self.tried.iter().all(|(channels, _)| *channels < self.channels());
-        !is_most && link.differs_in_bandwidth(&self.link, config.link_change * GUESSED)
+        let differs = link.differs_in_bandwidth(&self.link, config.link_change * GUESSED);
+        !is_most && differs
+    }
+
+    /// Whether its last window can't have been over the link of the one before.
+    pub(super) const fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
     }
 
     /// The most channels that it can try.
@@ -134,11 +146,14 @@ impl Search {
             self.window.start = Some(totals);
         }
         let start = self.window.start.filter(|_| now >= self.window.ends)?;
-        let efficiency = config.efficiency(
-            totals.delivered.saturating_sub(start.delivered),
-            totals.at - start.at,
-            totals.energy.saturating_sub(start.energy),
-        );
+        let (bytes, time) =
+            (totals.delivered.saturating_sub(start.delivered), totals.at - start.at);
+        let energy = totals.energy.saturating_sub(start.energy);
+        let efficiency = config.efficiency(bytes, time, energy);
+        if self.has_moved(bytes / time, config.link_change) {
+            self.is_elsewhere = true;
+            return None;
+        }
         self.on_window(config, &observation.link, efficiency);
         if self.current < self.candidates.len() {
             self.window = config.window(now, &observation.link, self.counted);
@@ -158,6 +173,15 @@ impl Search {
         let best_of = count(best, "channel");
         let why = format!("searched, best with {best_of} ({unit}: {})", tried.join(", "));
         Some((best, Found { why, most: self.most() }))
+    }
+
+    /// Whether more channels than before bring so much more than in proportion that the link has become faster meanwhile.
+    fn has_moved(&mut self, rate: BitRate, link_change: f64) -> bool {
+        let channels = self.channels();
+        self.last.replace((channels, rate)).is_some_and(|(before, brought)| {
+            let times = f64::from(channels) / f64::from(before.max(1));
+            times >= 1.0 && rate > brought * (times * link_change)
+        })
     }
 
     fn on_window(&mut self, config: &EhtConfig, link: &LinkEstimate, efficiency: f64) {

@@ -211,3 +211,17 @@ fn lanes_may_grow_after_a_search_that_found_no_number_too_many() {
         found(|channels| BitRate::from_mbps(f64::from(14 - channels.abs_diff(7))));
     assert_eq!(seven_are_enough, (Some(7), false));
 }
+
+#[test]
+fn a_link_that_becomes_faster_within_a_search_is_searched_anew() {
+    // Windows are of 1.2 s. Without it seven channels would seem to be the worst by far.
+    let mut eht = Eht::new(EhtConfig { efficient_channels: Some(7), ..EhtConfig::default() });
+    let windows = std::cell::Cell::new(0);
+    let goodput = |channels: u32| {
+        let is_first = windows.replace(windows.get() + 1) < 2;
+        BitRate::from_mbps(if is_first { 10.0 } else { 80.0 - f64::from(channels.abs_diff(7)) })
+    };
+    let tried = search(&mut eht, goodput, |_| 1.0);
+    assert_eq!(tried[..3], [7, 10, 7], "{tried:?}");
+    assert_eq!(eht.efficient_channels(), Some(7), "{tried:?}");
+}
