@@ -46,10 +46,12 @@ const STRETCH_OF_RTT: u32 = 8;
 const FIRST_OF_RTT: u32 = 4;
 
 /// What comes later tells the pace, too, up to so many bytes in a row, where it is more by this factor: servers may have been slow
-/// to begin, or requests to reach them.
+/// to begin, or requests to reach them. After the first round trips more of it may have waited behind segments that were lost.
 const TELLING_LATER: Bytes = Bytes::kib(32);
 const MOST_TELLING: Bytes = Bytes::kib(1024);
-const TELLING_MORE: f64 = 1.25;
+const TELLING_MORE: f64 = 2.0;
+const TELLING_MORE_SOON: f64 = 1.25;
+const SOON_OF_RTT: u32 = 4;
 
 /// How fast answers come.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -237,7 +239,11 @@ impl FirstPace {
             return None;
         }
         let rate = surely / std::mem::replace(stretch, begun).took();
-        let is_more = rate.bps() > known.rate.bps() * TELLING_MORE;
+        let is_soon = self
+            .all
+            .is_some_and(|all| now.saturating_since(all.since) <= rtt.saturating_mul(SOON_OF_RTT));
+        let telling = if is_soon { TELLING_MORE_SOON } else { TELLING_MORE };
+        let is_more = rate.bps() > known.rate.bps() * telling;
         self.learn(is_more.then_some(Pace::of_path(rate)))
     }
 
