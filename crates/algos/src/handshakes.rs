@@ -14,30 +14,31 @@ pub const TLS_HANDSHAKE: Bytes = Bytes(3_200);
 pub(crate) const HANDSHAKES_TO_SAVED: f64 = 2.0 / 3.0;
 
 /// So many that were under way together show how fast the path brings them, or their server makes them.
-const TELLING: u32 = DEFAULT_CHANNELS / 2;
+const TELLING: usize = DEFAULT_CHANNELS as usize / 2;
 
 /// The pace of the first handshakes with a host.
 ///
 /// Connections that are opened ahead reach their host while the certificates of the first ones are on their way. Those come
 /// one behind the other: over a slow path, or from a server that is busy with them, further ones would keep the first
-/// answers waiting for longer than a round trip.
+/// answers waiting for longer than a round trip. Over such a path all are about as far apart; where only some are, this
+/// machine or their server had other work meanwhile.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HandshakePace {
-    done: u32,
-    /// When the first and the last one of them was.
-    first: Timestamp,
+    done: usize,
+    /// When the last one was, and how long after the ones before each of them.
     last: Timestamp,
+    apart: [Duration; TELLING - 1],
 }
 
 impl HandshakePace {
     /// Another one is done. Returns whether the pace is known by that. Those that come later began later, or had to be sent
     /// again.
-    pub const fn on_done(&mut self, now: Timestamp) -> bool {
+    pub fn on_done(&mut self, now: Timestamp) -> bool {
         if self.done == TELLING {
             return false;
         }
-        if self.done == 0 {
-            self.first = now;
+        if let Some(before) = self.done.checked_sub(1) {
+            self.apart[before] = now.saturating_since(self.last);
         }
         self.last = now;
         self.done += 1;
@@ -64,9 +65,11 @@ impl HandshakePace {
         (held as u32).max(DEFAULT_CHANNELS)
     }
 
+    /// How many come in a second, by the middle one of those that are known.
     fn a_second(&self) -> f64 {
-        let took = self.last.saturating_since(self.first).as_secs_f64();
-        f64::from(self.done - 1) / took.max(f64::MIN_POSITIVE)
+        let mut apart = self.apart;
+        let middle = *apart.select_nth_unstable((TELLING - 1) / 2).1;
+        1.0 / middle.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
 
@@ -113,6 +116,16 @@ mod tests {
         assert_eq!(after(8, 26_000).answers_at_once(RTT), DEFAULT_CHANNELS);
         // 25.6 Mbit/s for 350 ms.
         assert_eq!(after(8, 1_000).answers_at_once(RTT), 77);
+    }
+
+    #[test]
+    fn other_work_between_some_of_them_is_not_their_pace() {
+        let mut pace = HandshakePace::default();
+        // This machine did something else for 20 ms twice.
+        for micros in [0, 1_000, 2_000, 22_000, 23_000, 43_000, 44_000, 45_000] {
+            pace.on_done(Timestamp::START + Duration::from_micros(micros));
+        }
+        assert_eq!(pace.at_once(RTT), 100);
     }
 
     #[test]
