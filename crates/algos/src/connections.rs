@@ -337,6 +337,25 @@ pub fn multiplexed(link: &LinkEstimate) -> u32 {
     u32::try_from(windows).unwrap_or(u32::MAX).min(with_room(link)).max(least)
 }
 
+/// Where no file waits, who brings less than the path carries has so many times the connections at most: windows that are small
+/// by then grow too slowly for what is left.
+const MOST_IN_PROPORTION: f64 = 4.0;
+
+/// As many connections as fill a path that carries `bandwidth`, if so many that are `bearing` bring `goodput`. None where windows
+/// grow before anybody notices.
+pub fn in_proportion(
+    link: &LinkEstimate,
+    bandwidth: BitRate,
+    goodput: BitRate,
+    bearing: u32,
+) -> u32 {
+    if link.rtt < NEXT_DOOR || goodput == BitRate::ZERO {
+        return 0;
+    }
+    let times = (bandwidth.bps() / goodput.bps()).min(MOST_IN_PROPORTION);
+    (f64::from(bearing) * times) as u32
+}
+
 /// Files of `mean_size` that each of so many `lanes` bears where they share connections: what its part of
 /// the path holds, and one that follows. Further ones would wait on a connection that may prove slow, while
 /// others have nothing more to bring. Files of few round trips have [`Sharing::requests`] instead.
@@ -505,6 +524,17 @@ mod tests {
         assert_eq!(before.until, Bytes(1_000_000 - 64 * FIRST_FLIGHT.0));
         let after = sharing(12, 40.0, true, before.until.0);
         assert_eq!((before.requests, after.requests, after.until), (153, 102, Bytes(u64::MAX)));
+    }
+
+    #[test]
+    fn who_brings_less_than_the_path_carries_gets_as_many_connections_as_that_takes() {
+        let on = |millis, goodput, bearing| {
+            let link = link(50.0, millis, Bytes::kib(64));
+            in_proportion(&link, link.bandwidth, BitRate::from_mbps(goodput), bearing)
+        };
+        assert_eq!((on(200, 25.0, 16), on(200, 20.0, 16)), (32, 40));
+        assert_eq!((on(200, 1.0, 16), on(200, 0.0, 16), on(200, 25.0, 0)), (64, 0, 0));
+        assert_eq!(on(0, 25.0, 16), 0);
     }
 
     #[test]

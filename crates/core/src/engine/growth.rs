@@ -119,6 +119,7 @@ impl Engine {
                 || window(before.stream_window, link.stream_window)
         });
         self.redecide |= moved || self.room.of_new_path && !self.is_path_new();
+        self.redecide |= self.is_short_at_end();
         let is_faster = self.decided_for.is_some_and(|before| link.bandwidth > before.bandwidth);
         if moved && is_faster && self.free_path.is_free() {
             self.widen_for_short_files(now);

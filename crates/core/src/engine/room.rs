@@ -16,6 +16,9 @@ use crate::connection::Scheme;
 /// What joules must come to for who waits longer: they are forecast, and time costs base power for sure.
 const WORTH_WAITING: f64 = 0.95;
 
+/// So many bandwidth-delay products are worth the handshakes of further connections, and what their windows lose until they grow.
+const PRODUCTS_LEFT: u64 = 2;
+
 /// Who leaves a path free asks for so many times more of short files than would fill what is known of it.
 const MORE_ON_FREE_PATH: f64 = 1.5;
 
@@ -89,6 +92,7 @@ impl Engine {
             || {
                 let lossy = self.few_against_losses();
                 let few = connections::multiplexed(&link).max(self.few_in_use()).max(lossy);
+                let few = few.max(self.few_at_end());
                 (connections::with_room(&link).max(lossy), few)
             },
             |few| (few, few),
@@ -107,6 +111,25 @@ impl Engine {
         let shares = self.origins.iter().filter(|origin| origin.multiplexes());
         let streams: u32 = shares.map(|origin| origin.streams).sum();
         self.room.few.min(streams / self.spread.times())
+    }
+
+    /// Whether no file waits, more is left than the path holds twice, and less comes over shared connections than it carries.
+    pub(super) fn is_short_at_end(&self) -> bool {
+        self.waiting.is_empty()
+            && self.shares_connections()
+            && !self.is_thrifty()
+            && !self.link.keeps_pace(self.goodput)
+            && self.outstanding().0 > self.link.estimate().bdp().0 * PRODUCTS_LEFT
+    }
+
+    /// Connections that bring what is left then.
+    fn few_at_end(&self) -> u32 {
+        let paced = self.link.paced_bandwidth().filter(|_| self.is_short_at_end());
+        let shares = self.origins.iter().filter(|origin| origin.multiplexes());
+        let bearing = shares.map(|origin| origin.bearers.connections(origin.streams)).sum();
+        paced.map_or(0, |paced| {
+            connections::in_proportion(&self.link.estimate(), paced, self.goodput, bearing)
+        })
     }
 
     /// Connections that fill the path with the windows that losses leave them.
