@@ -18,6 +18,11 @@ const MOST_TRIPS: u32 = 1024;
 const PROMPT_TO_OTHERS: u32 = 3;
 const MOST_PROMPT: u32 = 32;
 
+/// So many times as much is asked for, and so many times that when it has been free for as long once more: files of several
+/// flights take several round trips each, and then it takes that many times what the path holds to fill it.
+const MORE: f64 = 1.5;
+const MOST_STEPS: i32 = 6;
+
 /// Who asks for more, and was brought so many times as much, has found out something.
 const GAINS: f64 = 1.1;
 
@@ -31,11 +36,21 @@ pub struct FreePath {
     trips: u32,
     /// What the path brought when more began to be asked for.
     before: Option<BitRate>,
+    /// How often more was asked for since, and when it last was.
+    steps: i32,
+    stepped_at: Timestamp,
 }
 
 impl Default for FreePath {
     fn default() -> Self {
-        Self { since: None, prompt: 0, trips: TRIPS, before: None }
+        Self {
+            since: None,
+            prompt: 0,
+            trips: TRIPS,
+            before: None,
+            steps: 0,
+            stepped_at: Timestamp::START,
+        }
     }
 }
 
@@ -45,8 +60,13 @@ impl FreePath {
         self.before.is_some()
     }
 
+    /// How many times what the path was seen to carry is asked for.
+    pub fn times(&self) -> f64 {
+        MORE.powi(self.steps)
+    }
+
     /// An answer took so long over a path of `rtt` that was seen to bring so much. Only where it `may_be` free do answers tell
-    /// of it. Returns whether [that](Self::is_free) has changed.
+    /// of it. Returns whether [that](Self::times) has changed.
     pub fn on_response(
         &mut self,
         now: Timestamp,
@@ -63,15 +83,19 @@ impl FreePath {
         self.since = (self.prompt > 0).then(|| self.since.unwrap_or(now));
         let enough = rtt.saturating_mul(self.trips).max(AT_LEAST);
         let is_free = may_be && self.since.is_some_and(|at| now.saturating_since(at) >= enough);
+        let is_next = self.steps < MOST_STEPS && now.saturating_since(self.stepped_at) >= enough;
         match self.before {
             None if is_free => self.before = Some(seen),
+            Some(_) if is_free && is_next => {}
             Some(before) if !is_free => {
                 let has_gained = seen > before * GAINS;
                 self.trips = if has_gained { TRIPS } else { (self.trips * 2).min(MOST_TRIPS) };
-                self.before = None;
+                (self.before, self.steps) = (None, 0);
+                return true;
             }
             _ => return false,
         }
+        (self.steps, self.stepped_at) = (self.steps + 1, now);
         true
     }
 
@@ -106,12 +130,24 @@ mod tests {
         let mut path = FreePath::default();
         assert!(!answers(&mut path, 0, 399, |_| 55));
         assert!(answers(&mut path, 400, 400, |_| 50));
+        assert!(path.times() > 1.4 && path.times() < 1.6, "{}", path.times());
         assert!(answers(&mut path, 401, 431, |_| 60), "they wait for each other");
         assert!(!answers(&mut path, 432, 432, |_| 60), "a fifth of a round trip is a queue");
         path.end();
         assert!(!answers(&mut path, 500, 899, |_| 50) && answers(&mut path, 900, 900, |_| 50));
         path.end();
-        assert!(!path.is_free());
+        assert!(!path.is_free() && path.times() < 1.1);
+    }
+
+    #[test]
+    fn who_still_leaves_it_free_asks_for_still_more() {
+        let mut path = FreePath::default();
+        answers(&mut path, 0, 1_100, |_| 50);
+        assert!(path.times() < 2.3, "{}", path.times());
+        answers(&mut path, 1_101, 10_000, |_| 50);
+        assert!((8.0..16.0).contains(&path.times()), "{}", path.times());
+        answers(&mut path, 10_001, 10_100, |_| 90);
+        assert!(path.times() < 1.1);
     }
 
     #[test]

@@ -46,7 +46,8 @@ const STRETCH_OF_RTT: u32 = 8;
 const FIRST_OF_RTT: u32 = 4;
 
 /// What comes later tells the pace, too, up to so many bytes in a row, where it is more by this factor: servers may have been slow
-/// to begin, or requests to reach them. After the first round trips more of it may have waited behind segments that were lost.
+/// to begin, or requests to reach them. After the first round trips more of it may have waited behind segments that were lost, and
+/// what came in a whole one counts.
 const TELLING_LATER: Bytes = Bytes::kib(32);
 const MOST_TELLING: Bytes = Bytes::kib(1024);
 const TELLING_MORE: f64 = 2.0;
@@ -127,9 +128,19 @@ impl FirstPace {
         self.is_settled = true;
     }
 
-    /// `bytes` arrived over a path of this round-trip time. Returns the pace if it became known with them: over a slow
-    /// path a few packets tell it soon, and the rest of their flight tells it better.
+    /// `bytes` of bodies arrived over a path of this round-trip time, as whole as they are read. Returns the pace if it became
+    /// known with them: over a slow path a few packets tell it soon, and the rest of their flight tells it better.
     pub fn on_bytes(&mut self, now: Timestamp, bytes: Bytes, rtt: Duration) -> Option<Pace> {
+        self.on_first_bytes(now, bytes, rtt, false)
+    }
+
+    fn on_first_bytes(
+        &mut self,
+        now: Timestamp,
+        bytes: Bytes,
+        rtt: Duration,
+        by_stretches: bool,
+    ) -> Option<Pace> {
         if self.is_settled {
             return None;
         }
@@ -177,10 +188,15 @@ impl FirstPace {
         flight.add(now, bytes);
         stretch.add(now, bytes);
         let counted = flight.counted();
-        let tells =
-            counted >= TELLING || counted > Bytes::ZERO && flight.lasts(rtt / TELLING_OF_RTT);
-        let is_new = self.known.is_none() && tells;
+        let is_enough = counted >= TELLING;
+        let is_long = counted > Bytes::ZERO && flight.lasts(rtt / TELLING_OF_RTT);
+        let is_new = self.known.is_none() && (is_enough || is_long);
         let mut told = is_new.then(|| flight.rate());
+        if !by_stretches {
+            self.is_settled = is_enough;
+            told = told.or_else(|| is_enough.then(|| flight.rate()));
+            return self.learn(told.map(Pace::of_path));
+        }
         if stretch.lasts(rtt / STRETCH_OF_RTT) && stretch.counted() >= TELLING {
             let rate = std::mem::replace(stretch, begun).rate();
             let is_more = self.known.is_none_or(|known| rate > known.rate);
@@ -191,7 +207,8 @@ impl FirstPace {
         self.learn(told.map(Pace::of_path))
     }
 
-    /// The same for what is seen on the wire, and `are_answers` to requests or not: there what comes later tells, too.
+    /// The same for what is seen on the wire, and `are_answers` to requests or not: there parts of a flight tell, and what
+    /// comes later.
     pub fn on_wire(
         &mut self,
         now: Timestamp,
@@ -202,7 +219,7 @@ impl FirstPace {
         if self.is_settled {
             self.on_further_bytes(now, bytes, rtt)
         } else if are_answers {
-            let pace = self.on_bytes(now, bytes, rtt)?;
+            let pace = self.on_first_bytes(now, bytes, rtt, true)?;
             self.learn(Some(self.beside_handshakes(pace)))
         } else {
             self.on_other_bytes(now, bytes, rtt);
@@ -235,14 +252,15 @@ impl FirstPace {
         stretch.add(now, bytes);
         self.looked_at = self.looked_at.max(flight.counted());
         let surely = stretch.without_largest();
-        if !stretch.lasts(rtt / STRETCH_OF_RTT) || surely < TELLING_LATER {
-            return None;
-        }
-        let rate = surely / std::mem::replace(stretch, begun).took();
         let is_soon = self
             .all
             .is_some_and(|all| now.saturating_since(all.since) <= rtt.saturating_mul(SOON_OF_RTT));
-        let telling = if is_soon { TELLING_MORE_SOON } else { TELLING_MORE };
+        let (least, telling) =
+            if is_soon { (rtt / STRETCH_OF_RTT, TELLING_MORE_SOON) } else { (rtt, TELLING_MORE) };
+        if !stretch.lasts(least) || surely < TELLING_LATER {
+            return None;
+        }
+        let rate = surely / std::mem::replace(stretch, begun).took();
         let is_more = rate.bps() > known.rate.bps() * telling;
         self.learn(is_more.then_some(Pace::of_path(rate)))
     }
@@ -367,12 +385,12 @@ mod tests {
         let mut pace = FirstPace::default();
         // 20 Mbit/s are a packet each 600 us.
         let rtt = Duration::from_millis(60);
-        let mut told = (0..27).map(|n| pace.on_bytes(at(120_000 + 600 * n), Bytes(1_448), rtt));
+        let mut told = (0..13).map(|n| pace.on_bytes(at(120_000 + 600 * n), Bytes(1_448), rtt));
         assert!(told.by_ref().take(12).all(|told| told.is_none()));
         let seen = told.next().flatten().unwrap().rate.mbps();
         assert!((seen - 19.3).abs() < 0.1, "{seen}");
-        assert!(told.flatten().all(|told| (told.rate.mbps() - 19.3).abs() < 0.1));
-        assert_eq!(pace.on_bytes(at(136_000), Bytes::mib(1), rtt), None, "that was it");
+        assert_eq!(pace.rate().map(BitRate::mbps), Some(seen));
+        assert_eq!(pace.on_bytes(at(130_000), Bytes::mib(1), rtt), None, "that was it");
         pace.set(Pace::of_path(BitRate::from_mbps(1.0)));
         assert_eq!(pace.rate().map(BitRate::mbps), Some(1.0));
     }

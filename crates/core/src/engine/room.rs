@@ -19,9 +19,6 @@ const WORTH_WAITING: f64 = 0.95;
 /// So many bandwidth-delay products are worth the handshakes of further connections, and what their windows lose until they grow.
 const PRODUCTS_LEFT: u64 = 2;
 
-/// Who leaves a path free asks for so many times more of short files than would fill what is known of it.
-const MORE_ON_FREE_PATH: f64 = 1.5;
-
 /// Connections that the path has room for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
@@ -170,7 +167,7 @@ impl Engine {
             return None;
         }
         // Where nothing queues it carries more than is known of it.
-        let on_free = if self.free_path.is_free() { MORE_ON_FREE_PATH } else { 1.0 };
+        let on_free = self.free_path.times();
         let on = |bandwidth: BitRate| on(bandwidth * on_free);
         // Files that are here already bring no more than heads, whatever the path carries.
         let brings_heads = knows_sizes && mean_size == Bytes(0);
