@@ -251,6 +251,30 @@ fn a_range_is_split_for_each_shared_connection_that_bears_nothing() {
 }
 
 #[test]
+fn one_file_has_as_many_shared_connections_as_fill_its_path() {
+    for policy in [Box::new(Hat) as Box<dyn Policy>, Box::<Eht>::default()] {
+        let name = policy.name().to_owned();
+        let host = Host { protocol: Protocol::Http2, ..Host::default() };
+        // Sixteen windows are three fifths of what the path holds.
+        let host = Host { rtt: Duration::from_millis(100), window: 100_000, ..host };
+        let mut world = World::new(policy).host("one", host.files(1, |_| 30 * MB));
+        world.mbps = 200.0;
+        world.get_all();
+        while world.live.is_empty() {
+            world.run_for(Duration::from_millis(1));
+        }
+        world.send(Event::Pace(Pace::of_path(BitRate::from_mbps(200.0))));
+        let mut most = 0;
+        while !world.done {
+            world.run_for(Duration::from_millis(100));
+            most = most.max(world.live.len());
+        }
+        world.assert_each_byte_once();
+        assert!((22..=40).contains(&most), "{name}: {most}");
+    }
+}
+
+#[test]
 fn middling_files_do_not_wait_for_each_other_on_shared_connections() {
     let rtt = Duration::from_millis(70);
     let host = Host { protocol: Protocol::Http2, rtt, ..Host::default() };
