@@ -132,7 +132,7 @@ pub(crate) struct WalkArgs {
     /// Leave out files and directories that match; may be given several times.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Read at most N levels of listings, the first being the URL's own.
+    /// Read at most N levels of listings, the first being the URL's own; more than 32 only if that is said.
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub(crate) depth: Option<NonZeroU32>,
 }

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::args::MeterArgs;
 use crate::energy::{self, MeterName};
+use crate::exit::INTERRUPTED;
 use crate::{logging, output, route, stop};
 
 /// One meter, and what it showed so far.
@@ -44,13 +45,16 @@ pub(crate) fn run(args: &MeterArgs) -> Result<ExitCode> {
     let (mut meters, refused) = meters(args)?;
     if !args.text.quiet {
         for error in &refused {
-            eprintln!("{error}");
+            output::tell(&error.to_string());
         }
         if meters.iter().all(|watched| is_model(&*watched.meter)) && !refused.is_empty() {
-            eprintln!("no sensor of power can be read: what follows is modelled");
+            output::tell("no sensor of power can be read: what follows is modelled");
         }
     }
-    stop::runtime()?.block_on(watch(args, &mut meters))?;
+    let is_read = stop::runtime()?.block_on(watch(args, &mut meters))?;
+    if !is_read {
+        return Ok(INTERRUPTED.into());
+    }
     if !args.text.json {
         let total = |watched: &Watched| {
             let (at, joules) = watched.last.unwrap_or_default();
@@ -61,7 +65,7 @@ pub(crate) fn run(args: &MeterArgs) -> Result<ExitCode> {
             }
         };
         for watched in &meters {
-            eprintln!("{}", total(watched));
+            output::tell(&total(watched));
         }
     }
     let is_lost = !meters.is_empty() && meters.iter().all(|watched| watched.lost);
@@ -149,7 +153,8 @@ impl PowerMeter for Machine {
 }
 
 /// Reads and shows until a signal asks to stop, or the time is over.
-async fn watch(args: &MeterArgs, meters: &mut [Watched]) -> Result<()> {
+/// Until a signal comes, or the time is over; false when nobody reads any more.
+async fn watch(args: &MeterArgs, meters: &mut [Watched]) -> Result<bool> {
     let began = Instant::now();
     let stopped = stop::asked()?;
     tokio::pin!(stopped);
@@ -162,18 +167,18 @@ async fn watch(args: &MeterArgs, meters: &mut [Watched]) -> Result<()> {
         let end = args.duration.filter(|end| *end <= due);
         let wait = end.unwrap_or(due).saturating_sub(began.elapsed());
         tokio::select! {
-            () = &mut stopped => return Ok(()),
+            () = &mut stopped => return Ok(true),
             () = tokio::time::sleep(wait) => {}
         }
         let now = Timestamp::new(began.elapsed());
         for meter in &mut *meters {
             meter.read(now);
             if !meter.show(now, args)? {
-                return Ok(());
+                return Ok(false);
             }
         }
         if end.is_some() {
-            return Ok(());
+            return Ok(true);
         }
         due += interval;
     }
@@ -206,7 +211,7 @@ impl Watched {
     /// Says once why nothing is shown any more.
     fn note_lost(&mut self, is_lost: bool, why: impl Fn() -> String) {
         if is_lost && !self.lost {
-            eprintln!("{}", why());
+            output::tell(&why());
         }
         self.lost = is_lost;
     }

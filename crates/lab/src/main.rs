@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("pelton-lab: {error:#}");
+            note!("pelton-lab: {error:#}");
             ExitCode::FAILURE
         }
     }

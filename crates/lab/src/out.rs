@@ -10,10 +10,19 @@ pub(crate) fn write(text: Arguments<'_>) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => exit(0),
         Err(error) => {
-            eprintln!("pelton-lab: standard output can't be written: {error}");
+            note(format_args!("pelton-lab: standard output can't be written: {error}"));
             exit(1);
         }
     }
+}
+
+/// Writes a line on standard error. If it can't be written there is nobody to tell.
+pub(crate) fn note(line: Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+macro_rules! note {
+    ($($text:tt)*) => { $crate::out::note(format_args!($($text)*)) };
 }
 
 macro_rules! out {

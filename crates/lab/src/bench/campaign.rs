@@ -2,6 +2,7 @@
 //! at once.
 
 use std::collections::HashMap;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -194,7 +195,7 @@ impl<'a> Campaign<'a> {
                 cell.add(result);
             }
             Err(Failure::Client(why)) => {
-                eprintln!("pelton-lab: {client} failed: {why}");
+                let _ = writeln!(io::stderr(), "pelton-lab: {client} failed: {why}");
                 cell.failures.push(why);
             }
             Err(Failure::Lab(error)) => return Err(error),
@@ -209,7 +210,12 @@ impl<'a> Campaign<'a> {
         kept.begun += 1;
         let (link, set, client) = (&cell.link_name, &cell.set_name, &cell.clients[run.client]);
         let left = self.time_left(kept.over);
-        eprintln!("{}/{}: {link}, {set}, {client}{left}", kept.begun, self.runs.len());
+        let _ = writeln!(
+            io::stderr(),
+            "{}/{}: {link}, {set}, {client}{left}",
+            kept.begun,
+            self.runs.len()
+        );
         kept.places[&(run.cell, run.client)]
     }
 

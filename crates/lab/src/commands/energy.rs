@@ -57,7 +57,7 @@ pub(crate) fn run(args: &EnergyArgs) -> Result<ExitCode> {
         refuse_headerless(&capture).with_context(named)?;
     }
     for note in notes(&capture) {
-        eprintln!("{}: {note}", named());
+        note!("{}: {note}", named());
     }
     refuse_long(&capture).with_context(named)?;
     let packets = capture.packets;

@@ -83,7 +83,7 @@ impl Measured {
     /// The exit code, once the results have been shown.
     pub(crate) fn code(self) -> Result<ExitCode> {
         if self.interrupted {
-            eprintln!("pelton-lab: interrupted; what was measured until then is above");
+            note!("pelton-lab: interrupted; what was measured until then is above");
             return Ok(ExitCode::from(INTERRUPTED));
         }
         self.outcome?;
@@ -125,7 +125,7 @@ impl LabArgs {
         };
         let campaign = Campaign::new(&plan, &runner, conditions, results)?;
         let minutes = campaign.estimate().as_secs_f64() / 60.0;
-        eprintln!("pelton-lab: {} runs, about {minutes:.1} min", campaign.left());
+        note!("pelton-lab: {} runs, about {minutes:.1} min", campaign.left());
         let (results, outcome) = campaign.run();
         Ok(Measured { results, interrupted: interrupted.load(Ordering::Relaxed), outcome })
     }
@@ -156,7 +156,7 @@ impl LabArgs {
             bail!("{}\n(--skip-missing leaves such clients out)", lines.join("\n"));
         }
         for line in named {
-            eprintln!("pelton-lab: left out: {line}");
+            note!("pelton-lab: left out: {line}");
         }
         plan.retain_clients(|client| present.contains_key(&client.name));
         if present.is_empty() {

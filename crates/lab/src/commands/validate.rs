@@ -65,9 +65,9 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<ExitCode> {
     let mut comparisons = Vec::new();
     for (index, (cell, held_out)) in asked.iter().enumerate() {
         let ValidationCell { link, set, client } = cell;
-        eprintln!("{}/{}: {link}, {set}, {client}", index + 1, asked.len());
+        note!("{}/{}: {link}, {set}, {client}", index + 1, asked.len());
         let comparison = compare(args, &cells, &runner, cell, *held_out)?;
-        eprintln!("    {}", percent(comparison.error()));
+        note!("    {}", percent(comparison.error()));
         comparisons.push(comparison);
     }
     out!("{}", shown(&comparisons));
