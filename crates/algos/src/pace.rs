@@ -414,7 +414,7 @@ mod tests {
         assert!((50.0..62.0).contains(&put_right), "{put_right}");
         // The server is busy with handshakes.
         let slower = packets(&mut pace, 30, 1_000);
-        assert_eq!(slower, put_right);
+        assert!(slower >= put_right, "{slower}");
         // The second flight comes three times as fast.
         let faster = packets(&mut pace, 800, 77);
         assert!((140.0..152.0).contains(&faster), "{faster}");
