@@ -47,9 +47,13 @@ impl Costs {
         let dealt: f64 = self.by_class.values().filter_map(|c| c.energy).map(Joules::get).sum();
         let rest = total.map_or(0.0, |total| (total - dealt).max(0.0));
         let bytes: Bytes = self.by_class.values().map(|cost| cost.bytes).sum();
+        let files: u64 = self.by_class.values().map(|cost| cost.files).sum();
         let of_class = |(class, cost): (&SizeClass, &Cost)| {
-            let share =
-                if bytes == Bytes::ZERO { 0.0 } else { cost.bytes.as_f64() / bytes.as_f64() };
+            // Files that are all empty take the run's joules, too.
+            let share = match bytes {
+                Bytes::ZERO => cost.files as f64 / files as f64,
+                bytes => cost.bytes.as_f64() / bytes.as_f64(),
+            };
             let energy = total.and(cost.energy).map(|energy| energy + Joules::new(rest * share));
             let took = cost.until - cost.from;
             ClusterCost {
@@ -63,5 +67,27 @@ impl Costs {
             }
         };
         self.by_class.iter().map(of_class).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_run_have_all_of_its_joules_although_its_files_are_empty() {
+        for bytes in [0, 700] {
+            let mut costs = Costs::default();
+            let at = Timestamp::from_millis;
+            for class in [SizeClass::Small, SizeClass::Small, SizeClass::Large] {
+                costs.add(class, at(0), at(100), Bytes(bytes), Some(Joules::new(1.0)));
+            }
+            let of_each: Vec<f64> =
+                costs.clusters(Some(9.0)).into_iter().filter_map(|cost| cost.energy_j).collect();
+            assert_eq!(
+                of_each.iter().map(|joules| joules.round() as u32).collect::<Vec<_>>(),
+                [6, 3]
+            );
+        }
     }
 }
