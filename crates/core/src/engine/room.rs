@@ -116,7 +116,7 @@ impl Engine {
             && self.shares_connections()
             && !self.is_thrifty()
             && !self.link.keeps_pace(self.goodput)
-            && self.outstanding().0 > self.link.estimate().bdp().0 * PRODUCTS_LEFT
+            && self.outstanding().0 > self.link.estimate().bdp().0.saturating_mul(PRODUCTS_LEFT)
     }
 
     /// Connections that bring what is left then.
