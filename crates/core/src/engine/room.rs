@@ -110,9 +110,11 @@ impl Engine {
         self.room.few.min(streams / self.spread.times())
     }
 
-    /// Whether no file waits, more is left than the path holds twice, and less comes over shared connections than it carries.
+    /// Whether no file waits, more is left than the path holds twice, and less comes over shared connections than it carries. Many
+    /// files have enough connections, and their windows still grow.
     pub(super) fn is_short_at_end(&self) -> bool {
         self.waiting.is_empty()
+            && self.active.len() < DEFAULT_CHANNELS as usize
             && self.shares_connections()
             && !self.is_thrifty()
             && !self.link.keeps_pace(self.goodput)
