@@ -10,7 +10,7 @@ use std::time::Duration;
 pub use self::config::LinkConfig;
 pub use self::estimate::LinkEstimate;
 use self::filters::{HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
-use self::longer::LongerPath;
+use self::longer::{LongerPath, WholeTrips};
 use crate::pace::{FirstPace, Pace};
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
@@ -97,6 +97,9 @@ pub struct LinkEstimator {
     /// Since when fewer streams have brought less in proportion.
     fewer_since: Option<Timestamp>,
     longer: LongerPath,
+    whole_trips: WholeTrips,
+    /// What the last whole round trip brought, with its pauses.
+    whole_trip: BitRate,
     /// What the last sample brought.
     rate: BitRate,
     /// The pipe has been full once: the prior has served its purpose.
@@ -146,6 +149,8 @@ impl LinkEstimator {
             growth: None,
             fewer_since: None,
             longer: LongerPath::default(),
+            whole_trips: WholeTrips::default(),
+            whole_trip: BitRate::ZERO,
             rate: BitRate::ZERO,
             was_full: false,
         }
@@ -171,7 +176,7 @@ impl LinkEstimator {
         let Some(rtt) = self.longer.on_round_trip(now, took, known) else { return false };
         self.rtt = WindowedMin::default();
         self.on_rtt(now, rtt);
-        let (before, hoped) = (self.bandwidth.max(), self.rate * LONGER_GAIN);
+        let (before, hoped) = (self.bandwidth.max(), self.whole_trip * LONGER_GAIN);
         self.bandwidth = WindowedMax::default();
         self.bandwidth.push(now, if hoped < before { hoped } else { before }, self.config.memory);
         self.growth = None;
@@ -197,7 +202,11 @@ impl LinkEstimator {
 
     /// Whether transfers bring about all that the path carries.
     fn is_full(&self) -> bool {
-        self.was_full && self.rate.bps() >= self.bandwidth.max().bps() * FULL
+        self.was_full && self.is_full_at(self.rate)
+    }
+
+    fn is_full_at(&self, rate: BitRate) -> bool {
+        rate.bps() >= self.bandwidth.max().bps() * FULL
     }
 
     /// The first answers came at this pace, as the transport sees it: encrypted bodies come in records of
@@ -258,7 +267,11 @@ impl LinkEstimator {
         let steady = self.lately.push(telling, elapsed);
         let told = if self.was_full && steady < rate { steady } else { rate };
         self.bandwidth.push(now, told, self.config.memory);
-        self.longer.on_rate(now, rate, !self.brings_less(), self.round_trip());
+        if let Some(rate) = self.whole_trips.push(sample.delivered, elapsed, self.round_trip()) {
+            self.whole_trip = rate;
+            let is_full = !self.was_full || self.is_full_at(rate);
+            self.longer.on_rate(now, rate, is_full, self.round_trip());
+        }
         self.learn(now, sample.since, rate, sample.most_streams.max(1));
         Some(rate)
     }
@@ -268,6 +281,7 @@ impl LinkEstimator {
         self.sample = Sample::starting(now, 0);
         self.lately = Lately::default();
         self.longer = LongerPath::default();
+        self.whole_trips = WholeTrips::default();
         self.sustained.pause();
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::time::Timestamp;
-use crate::units::BitRate;
+use crate::units::{BitRate, Bytes};
 
 /// So many round trips in a row are no chance, where they are of more than a moment.
 const TELLING: u32 = 4;
@@ -38,6 +38,27 @@ pub(super) struct LongerPath {
     /// The shortest answer, and how many there were.
     answer: Duration,
     answers: u32,
+}
+
+/// What comes in whole round trips. Where windows are small for a path it comes at its full rate, and then not at all: parts of a
+/// round trip would look like a path that is full time and again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct WholeTrips {
+    bytes: Bytes,
+    took: Duration,
+}
+
+impl WholeTrips {
+    /// `bytes` came within `took`. Returns the rate of all since the last one, where that took a round trip of `trip` at least.
+    pub(super) fn push(&mut self, bytes: Bytes, took: Duration, trip: Duration) -> Option<BitRate> {
+        self.bytes += bytes;
+        self.took += took;
+        if self.took < trip {
+            return None;
+        }
+        let whole = std::mem::take(self);
+        Some(whole.bytes / whole.took)
+    }
 }
 
 impl LongerPath {
@@ -169,5 +190,17 @@ mod tests {
         let mut longer = slack();
         longer.on_answer(at(600), ms(310));
         assert_eq!(found(&mut longer, 1_000, &[75; 6])[5], Some(ms(75)), "one may be chance");
+    }
+
+    #[test]
+    fn a_round_trip_of_bursts_and_pauses_is_looked_at_as_a_whole() {
+        let trip = ms(300);
+        let mut trips = WholeTrips::default();
+        let mut whole = |parts: [u64; 3]| {
+            parts
+                .map(|bytes| trips.push(Bytes(bytes), ms(100), trip).map(|rate| rate.bps().round()))
+        };
+        assert_eq!(whole([500_000, 20_000, 20_000]), [None, None, Some(14_400_000.0)]);
+        assert_eq!(whole([0, 0, 37_500]), [None, None, Some(1_000_000.0)], "anew");
     }
 }
