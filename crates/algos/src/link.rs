@@ -10,7 +10,7 @@ use std::time::Duration;
 pub use self::config::LinkConfig;
 pub use self::estimate::LinkEstimate;
 use self::filters::{HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
-use self::longer::{LongerPath, WholeTrips};
+use self::longer::LongerPath;
 use crate::pace::{FirstPace, Pace};
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
@@ -97,9 +97,6 @@ pub struct LinkEstimator {
     /// Since when fewer streams have brought less in proportion.
     fewer_since: Option<Timestamp>,
     longer: LongerPath,
-    whole_trips: WholeTrips,
-    /// What the last whole round trip brought, with its pauses.
-    whole_trip: BitRate,
     /// What the last sample brought.
     rate: BitRate,
     /// The pipe has been full once: the prior has served its purpose.
@@ -149,8 +146,6 @@ impl LinkEstimator {
             growth: None,
             fewer_since: None,
             longer: LongerPath::default(),
-            whole_trips: WholeTrips::default(),
-            whole_trip: BitRate::ZERO,
             rate: BitRate::ZERO,
             was_full: false,
         }
@@ -173,12 +168,12 @@ impl LinkEstimator {
         let before = self.round_trip.unwrap_or(took);
         self.round_trip = Some(before.mul_f64(1.0 - NEW_ROUND_TRIP) + took.mul_f64(NEW_ROUND_TRIP));
         let Some(known) = self.rtt.min() else { return false };
-        let Some(rtt) = self.longer.on_round_trip(now, took, known) else { return false };
+        let Some(longer) = self.longer.on_round_trip(now, took, known) else { return false };
         self.rtt = WindowedMin::default();
-        self.on_rtt(now, rtt);
-        let (before, hoped) = (self.bandwidth.max(), self.whole_trip * LONGER_GAIN);
+        self.on_rtt(now, longer.rtt);
+        let (before, hoped) = (self.bandwidth.max(), longer.rate * LONGER_GAIN);
         self.bandwidth = WindowedMax::default();
-        self.bandwidth.push(now, if hoped < before { hoped } else { before }, self.config.memory);
+        self.bandwidth.push(now, hoped.min(before), self.config.memory);
         self.growth = None;
         // What did not come meanwhile was not asked for in time: none of it is on its way.
         self.held_back = HeldBack::default();
@@ -202,11 +197,12 @@ impl LinkEstimator {
 
     /// Whether transfers bring about all that the path carries.
     fn is_full(&self) -> bool {
-        self.was_full && self.is_full_at(self.rate)
+        self.full_at().is_some_and(|full| self.rate >= full)
     }
 
-    fn is_full_at(&self, rate: BitRate) -> bool {
-        rate.bps() >= self.bandwidth.max().bps() * FULL
+    /// A path that brings so much is full. `None` before it ever was.
+    fn full_at(&self) -> Option<BitRate> {
+        self.was_full.then(|| self.bandwidth.max() * FULL)
     }
 
     /// The first answers came at this pace, as the transport sees it: encrypted bodies come in records of
@@ -265,13 +261,10 @@ impl LinkEstimator {
         };
         self.sustained.push(now, telling);
         let steady = self.lately.push(telling, elapsed);
-        let told = if self.was_full && steady < rate { steady } else { rate };
+        let told = if self.was_full { steady.min(rate) } else { rate };
         self.bandwidth.push(now, told, self.config.memory);
-        if let Some(rate) = self.whole_trips.push(sample.delivered, elapsed, self.round_trip()) {
-            self.whole_trip = rate;
-            let is_full = !self.was_full || self.is_full_at(rate);
-            self.longer.on_rate(now, rate, is_full, self.round_trip());
-        }
+        let (full, trip) = (self.full_at(), self.round_trip());
+        self.longer.on_delivered(now, sample.delivered, elapsed, full, trip);
         self.learn(now, sample.since, rate, sample.most_streams.max(1));
         Some(rate)
     }
@@ -281,7 +274,6 @@ impl LinkEstimator {
         self.sample = Sample::starting(now, 0);
         self.lately = Lately::default();
         self.longer = LongerPath::default();
-        self.whole_trips = WholeTrips::default();
         self.sustained.pause();
     }
 
@@ -289,7 +281,7 @@ impl LinkEstimator {
     pub fn seen_bandwidth(&self) -> Option<BitRate> {
         let first = self.first.rate()?;
         let sampled = self.bandwidth.max();
-        Some(if self.was_full || sampled > first { sampled } else { first })
+        Some(if self.was_full { sampled } else { sampled.max(first) })
     }
 
     /// Whether all that is known of the path is what its servers bring, answer by answer.
@@ -304,8 +296,7 @@ impl LinkEstimator {
 
     /// The most that was seen, of the first answers or over some seconds. `None` before.
     pub fn best_seen(&self) -> Option<BitRate> {
-        let (first, sustained) = (self.first.rate()?, self.sustained.best);
-        Some(if sustained > first { sustained } else { first })
+        Some(self.first.rate()?.max(self.sustained.best))
     }
 
     /// What the path carries by the pace of the first answers, as long as goodput does not contradict: more over some

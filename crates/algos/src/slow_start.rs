@@ -63,8 +63,7 @@ impl Begun {
     /// What it brings at present at best: by the last whole round trip, or since. `None` before there was one.
     pub fn rate_lately(&self) -> Option<BitRate> {
         let since = self.lately / self.over;
-        let best = if since > self.last_trip { since } else { self.last_trip };
-        (self.last_trip > BitRate::ZERO).then_some(best)
+        (self.last_trip > BitRate::ZERO).then_some(since.max(self.last_trip))
     }
 }
 

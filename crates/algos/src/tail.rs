@@ -141,7 +141,7 @@ impl Tail {
             }
         }
         let known = self.typical.into_iter().chain(self.told).map(|share| share.of(count));
-        known.reduce(|one, other| if one > other { one } else { other })
+        known.reduce(BitRate::max)
     }
 }
 

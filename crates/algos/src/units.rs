@@ -145,6 +145,16 @@ impl BitRate {
     pub fn mbps(self) -> f64 {
         self.0 / 1e6
     }
+
+    /// The greater of two.
+    pub const fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+
+    /// The smaller of two.
+    pub const fn min(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
 }
 
 impl Add for BitRate {

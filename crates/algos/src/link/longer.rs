@@ -38,19 +38,30 @@ pub(super) struct LongerPath {
     /// The shortest answer, and how many there were.
     answer: Duration,
     answers: u32,
+    trips: WholeTrips,
+    /// What the last whole round trip brought, with its pauses.
+    rate: BitRate,
+}
+
+/// What a path that has become longer is like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Longer {
+    pub(super) rtt: Duration,
+    /// What a whole round trip brings at present, with its pauses.
+    pub(super) rate: BitRate,
 }
 
 /// What comes in whole round trips. Where windows are small for a path it comes at its full rate, and then not at all: parts of a
 /// round trip would look like a path that is full time and again.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct WholeTrips {
+struct WholeTrips {
     bytes: Bytes,
     took: Duration,
 }
 
 impl WholeTrips {
     /// `bytes` came within `took`. Returns the rate of all since the last one, where that took a round trip of `trip` at least.
-    pub(super) fn push(&mut self, bytes: Bytes, took: Duration, trip: Duration) -> Option<BitRate> {
+    fn push(&mut self, bytes: Bytes, took: Duration, trip: Duration) -> Option<BitRate> {
         self.bytes += bytes;
         self.took += took;
         if self.took < trip {
@@ -62,12 +73,23 @@ impl WholeTrips {
 }
 
 impl LongerPath {
-    /// Transfers bring `rate` at `now`, which is what the path carries, or much less; a round trip takes so long of late.
-    pub(super) fn on_rate(&mut self, now: Timestamp, rate: BitRate, is_full: bool, trip: Duration) {
-        if is_full {
-            *self = Self { full: (self.full.1, trip), ..Self::default() };
+    /// `bytes` came within `took`; a round trip takes so long of late. A path that brings as much as `full_from` is full; `None`
+    /// where it is not known what it carries.
+    pub(super) fn on_delivered(
+        &mut self,
+        now: Timestamp,
+        bytes: Bytes,
+        took: Duration,
+        full_from: Option<BitRate>,
+        trip: Duration,
+    ) {
+        let Some(rate) = self.trips.push(bytes, took, trip) else { return };
+        self.rate = rate;
+        if full_from.is_none_or(|full| rate >= full) {
+            *self = Self { full: (self.full.1, trip), rate, ..Self::default() };
         } else if self.slack_since.is_none() || rate > self.best * RECOVERS {
-            *self = Self { slack_since: Some(now), best: rate, full: self.full, ..Self::default() };
+            let full = self.full;
+            *self = Self { slack_since: Some(now), best: rate, full, rate, ..Self::default() };
         }
     }
 
@@ -81,13 +103,13 @@ impl LongerPath {
         self.answers += 1;
     }
 
-    /// A round trip took so long over a path of `known`. Returns how long the path is, where it has become longer.
+    /// A round trip took so long over a path of `known`. Returns what the path is like, where it has become longer.
     pub(super) fn on_round_trip(
         &mut self,
         now: Timestamp,
         took: Duration,
         known: Duration,
-    ) -> Option<Duration> {
+    ) -> Option<Longer> {
         let slack = now.saturating_since(self.slack_since?);
         // One that began before may have met the queue of then.
         if took > slack {
@@ -107,8 +129,9 @@ impl LongerPath {
             return None;
         }
         let answer = if self.answers >= TELLING { self.answer } else { Duration::ZERO };
+        let found = Longer { rtt: least.max(answer), rate: self.rate };
         *self = Self::default();
-        Some(least.max(answer))
+        Some(found)
     }
 }
 
@@ -130,12 +153,20 @@ mod tests {
     /// One that brings less since the start, and what round trips of so long, one each 100 ms from `from` on, show.
     fn found(longer: &mut LongerPath, from: u64, trips: &[u64]) -> Vec<Option<Duration>> {
         let each = (from..).step_by(100).zip(trips);
-        each.map(|(millis, took)| longer.on_round_trip(at(millis), ms(*took), KNOWN)).collect()
+        let mut trip =
+            |(millis, took): (u64, &u64)| longer.on_round_trip(at(millis), ms(*took), KNOWN);
+        each.map(|each| trip(each).map(|longer| longer.rtt)).collect()
+    }
+
+    /// A whole round trip of `trip` brings `rate` over a path that is full or not.
+    fn brings(longer: &mut LongerPath, millis: u64, rate: BitRate, is_full: bool, trip: Duration) {
+        let full_from = if is_full { rate } else { rate * 2.0 };
+        longer.on_delivered(at(millis), rate * trip, trip, Some(full_from), trip);
     }
 
     fn slack() -> LongerPath {
         let mut longer = LongerPath::default();
-        longer.on_rate(at(0), RATE, false, KNOWN);
+        brings(&mut longer, 0, RATE, false, KNOWN);
         longer
     }
 
@@ -151,7 +182,7 @@ mod tests {
         assert_eq!(found(&mut slack(), 500, &[320; 5]), [None; 5], "for a moment");
         assert_eq!(found(&mut slack(), 500, &[1_500; 6]), [None; 6], "they began before");
         let mut full = LongerPath::default();
-        full.on_rate(at(0), RATE, true, KNOWN);
+        brings(&mut full, 0, RATE, true, KNOWN);
         assert_eq!(found(&mut full, 500, &[300; 6]), [None; 6], "a queue that is filled");
     }
 
@@ -159,11 +190,11 @@ mod tests {
     fn round_trips_that_were_as_long_while_the_path_was_full_meet_its_queue() {
         let mut longer = LongerPath::default();
         let queued = |longer: &mut LongerPath, millis, trip| {
-            longer.on_rate(at(millis), RATE, true, ms(trip));
+            brings(longer, millis, RATE, true, ms(trip));
         };
         queued(&mut longer, 0, 250);
         queued(&mut longer, 200, 300);
-        longer.on_rate(at(400), RATE, false, ms(310));
+        brings(&mut longer, 400, RATE, false, ms(310));
         assert_eq!(found(&mut longer, 900, &[370; 6]), [None; 6]);
         assert_eq!(
             found(&mut longer, 1_500, &[380; 6])[5],
@@ -175,10 +206,10 @@ mod tests {
     #[test]
     fn transfers_that_recover_tell_nothing() {
         let mut longer = slack();
-        longer.on_rate(at(1_400), RATE * 2.5, false, KNOWN);
+        brings(&mut longer, 1_400, RATE * 2.5, false, KNOWN);
         assert_eq!(found(&mut longer, 1_400, &[90; 6]), [None; 6]);
         let mut longer = slack();
-        longer.on_rate(at(700), RATE * 1.2, false, KNOWN);
+        brings(&mut longer, 700, RATE * 1.2, false, KNOWN);
         assert_eq!(found(&mut longer, 800, &[90; 6])[5], Some(ms(90)));
     }
 

@@ -81,7 +81,7 @@ impl Engine {
     fn room_for_long_files(&self, clusters: &[Cluster]) -> Room {
         let link = self.path_of_requests();
         let seen = self.link.seen_bandwidth().unwrap_or_default();
-        let bandwidth = if seen > link.bandwidth { seen } else { link.bandwidth };
+        let bandwidth = seen.max(link.bandwidth);
         let link = LinkEstimate { bandwidth, ..link };
         let times = self.spread.times();
         let held = self.held(&link, clusters);
@@ -215,11 +215,7 @@ impl Engine {
             _ => pipelined,
         };
         // What has come lately counts, too: the path may have become faster.
-        let best = self
-            .link
-            .best_seen()
-            .zip(seen)
-            .map(|(best, seen)| if seen > best { seen } else { best });
+        let best = self.link.best_seen().zip(seen).map(|(best, seen)| best.max(seen));
         let each = match best {
             Some(best) if knows_sizes && !brings_heads && !self.waits_for_servers() => {
                 connections::answer(mean_size).min(connections::FIRST_FLIGHT) / (best * on_free)

@@ -134,7 +134,7 @@ impl Engine {
         // What streams bring that mostly wait for their server says nothing of what one brings that was answered.
         let thinks = turns.is_some() || self.are_answers_thought_about();
         Splits {
-            of_each: if thinks && share > of_each { share } else { of_each },
+            of_each: if thinks { share.max(of_each) } else { of_each },
             share,
             rtt: link.rtt,
             // What answers have waited for was a queue that is gone where connections idle.
@@ -247,8 +247,7 @@ impl Splits {
 
     /// What a stream brings that has just begun, until a range of its own pays. The mean says less, once many have.
     fn of_beginning(&self) -> BitRate {
-        let slow_start = slow_start::rate_until(self.worthwhile());
-        if slow_start > self.of_each { slow_start } else { self.of_each }
+        slow_start::rate_until(self.worthwhile()).max(self.of_each)
     }
 
     /// The least part of a gap for a stream that starts now.

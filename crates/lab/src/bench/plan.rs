@@ -227,8 +227,7 @@ impl PlannedCell {
 
     /// The highest rate in either direction.
     pub fn rate(&self) -> BitRate {
-        let (down, up) = (self.link.spec.down.peak_rate(), self.link.spec.up.peak_rate());
-        if up > down { up } else { down }
+        self.link.spec.down.peak_rate().max(self.link.spec.up.peak_rate())
     }
 }
 
