@@ -31,6 +31,8 @@ pub struct LaneGrowth {
     /// Growth did not pay: not tried again before then, and after longer each time.
     resting_until: Timestamp,
     rest: Duration,
+    /// Where they bring less than that it is tried all the same: the path has become longer since.
+    rests_from: BitRate,
     /// What the present lanes bring.
     lately: Mean,
     noise: Noise,
@@ -125,6 +127,7 @@ impl Default for LaneGrowth {
             trial: None,
             resting_until: Timestamp::START,
             rest: REST,
+            rests_from: BitRate::ZERO,
             lately: Mean::default(),
             noise: Noise::default(),
             missed: None,
@@ -158,9 +161,10 @@ impl LaneGrowth {
         *self = Self { resting_until: until, doubled_until: until, ..Self::default() };
     }
 
-    /// The path has become longer: it was not full, and more lanes may pay that did not.
-    pub fn on_longer_path(&mut self, now: Timestamp) {
-        (self.resting_until, self.rest) = (now, REST);
+    /// The path has become longer: as long as lanes bring less than it was seen to carry, more of them may pay that did not.
+    pub fn on_longer_path(&mut self) {
+        let in_vain = self.missed.map_or(BitRate::ZERO, |(rate, _)| rate.rate());
+        (self.rests_from, self.rest) = (in_vain * (1.0 / PAYS), REST);
         (self.full_at, self.queued_at) = (None, None);
     }
 
@@ -239,7 +243,7 @@ impl LaneGrowth {
         self.missed = Some((trial.rate, now));
         self.begin_samples(Mean::default());
         self.factor = trial.before;
-        self.resting_until = now + self.rest;
+        (self.resting_until, self.rests_from) = (now + self.rest, BitRate::ZERO);
         self.rest = self.rest.saturating_mul(2);
     }
 
@@ -305,7 +309,10 @@ impl LaneGrowth {
             now.saturating_since(at) >= lanes.settle * 3 / 2
                 && self.lately.rate().bps() * missed < rate.rate().bps()
         });
-        let ready = settled && (now >= self.resting_until || has_missed);
+        // Windows that have just grown to it have brought less before.
+        let best = self.lately.rate().max(lanes.rate);
+        let rests = now < self.resting_until && best >= self.rests_from;
+        let ready = settled && (!rests || has_missed);
         if !ready || !lanes.may_double || lanes.rate == BitRate::ZERO {
             return false;
         }
@@ -366,6 +373,23 @@ mod tests {
         };
         assert_eq!(after_an_end(5.0), Some(2));
         assert_eq!(after_an_end(9.0), None, "it rests");
+    }
+
+    #[test]
+    fn over_a_longer_path_there_is_another_trial_where_less_comes_than_it_carries() {
+        let after_it_became_longer = |mbps: [f64; 2]| {
+            let mut growth = LaneGrowth::default();
+            growth.on_rate(at(100), sample(10.0, true));
+            growth.on_rate(at(500), sample(10.0, true));
+            assert!(growth.on_rate(at(1_100), sample(10.2, true)), "it did not pay");
+            growth.on_longer_path();
+            let filling = LaneUse { is_filling: true, ..sample(mbps[0], true) };
+            assert!(!growth.on_rate(at(1_200), filling), "too early to tell");
+            growth.on_rate(at(1_500), sample(mbps[1], true)).then(|| growth.factor())
+        };
+        assert_eq!(after_it_became_longer([9.0, 9.0]), Some(2));
+        assert_eq!(after_it_became_longer([10.0, 10.0]), None, "it is full");
+        assert_eq!(after_it_became_longer([2.0, 10.0]), None, "it is full again");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Engine {
         if !self.link.on_round_trip(now, took) {
             return;
         }
-        self.growth.on_longer_path(now);
+        self.growth.on_longer_path();
         self.free_path.end();
         self.slump.end();
         for state in &mut self.origins {
