@@ -139,6 +139,13 @@ impl Spread {
         }
     }
 
+    /// The path has become longer, and a handshake takes so long at least: it was not full, and more connections may pay that did
+    /// not.
+    pub fn on_longer_path(&mut self, now: Timestamp, rtt: Duration) {
+        (self.least_rtt, self.has_queued) = (Some(rtt), false);
+        (self.resting_until, self.rest) = (now, REST);
+    }
+
     /// A handshake took so long. Returns whether something has changed.
     pub fn on_handshake(&mut self, now: Timestamp, took: Duration) -> bool {
         let at_least = self.least_rtt.map_or(took, |least| least.min(took));
@@ -290,6 +297,17 @@ mod tests {
         assert_eq!(until_change(&mut spread, 60_000, 10.0), Some(60_400));
         assert!(spread.on_handshake(at(61_000), RTT * 5));
         assert_eq!(spread.times(), 1);
+    }
+
+    #[test]
+    fn handshakes_over_a_path_that_has_become_longer_are_no_queue() {
+        let mut spread = probing();
+        assert!(spread.on_handshake(at(1_500), RTT * 3) && spread.has_queued());
+        spread.on_longer_path(at(1_600), RTT * 3);
+        assert!(!spread.has_queued());
+        assert_eq!(until_change(&mut spread, 1_700, 5.0), Some(2_100), "it need not rest");
+        assert!(spread.on_handshake(at(2_500), RTT * 3));
+        assert_eq!(spread.times(), 2);
     }
 
     #[test]

@@ -54,6 +54,7 @@ impl Engine {
             return;
         }
         self.growth.on_longer_path();
+        self.spread.on_longer_path(now, self.link.estimate().rtt);
         self.free_path.end();
         self.slump.end();
         for state in &mut self.origins {
