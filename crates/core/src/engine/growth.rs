@@ -66,7 +66,9 @@ impl Engine {
         // that comes to is worth waiting for where a lane too many costs more than time.
         let are_short = self.room.requests != u32::MAX;
         let may_wait = self.is_thrifty() && self.link.is_filling();
-        if !are_short && (may_wait || self.link.keeps_pace(self.goodput)) {
+        // The first answers of a slow path are prompt: what fills it is behind them.
+        let is_held = self.room.is_held && self.streams.len() >= self.room.separate as usize;
+        if !are_short && (may_wait || is_held || self.link.keeps_pace(self.goodput)) {
             return;
         }
         let rtt = self.link.estimate().rtt;
