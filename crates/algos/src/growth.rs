@@ -67,7 +67,7 @@ pub struct LaneUse {
     pub all_busy: bool,
     /// How many times the planned lanes are in use: more than was asked for where fewer were planned since.
     pub times_used: u32,
-    /// Twice the lanes, or nearly, would still be within the budgets.
+    /// Twice the lanes, or nearly, would still be within the budgets, and may bring more than the path was seen to carry.
     pub may_double: bool,
     /// The rate still grows by itself: nothing can be told from it yet.
     pub is_filling: bool,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use self::config::LinkConfig;
 pub use self::estimate::LinkEstimate;
-use self::filters::{HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
+use self::filters::{AtPace, HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
 use self::longer::LongerPath;
 use crate::pace::{FirstPace, Pace};
 use crate::time::Timestamp;
@@ -92,6 +92,7 @@ pub struct LinkEstimator {
     sample: Sample,
     lately: Lately,
     held_back: HeldBack,
+    at_pace: AtPace,
     sustained: Sustained,
     growth: Option<Growth>,
     /// Since when fewer streams have brought less in proportion.
@@ -142,6 +143,7 @@ impl LinkEstimator {
             sample: Sample::default(),
             lately: Lately::default(),
             held_back: HeldBack::default(),
+            at_pace: AtPace::default(),
             sustained: Sustained::default(),
             growth: None,
             fewer_since: None,
@@ -176,7 +178,7 @@ impl LinkEstimator {
         self.bandwidth.push(now, hoped.min(before), self.config.memory);
         self.growth = None;
         // What did not come meanwhile was not asked for in time: none of it is on its way.
-        self.held_back = HeldBack::default();
+        (self.held_back, self.at_pace) = (HeldBack::default(), AtPace::default());
         true
     }
 
@@ -209,6 +211,9 @@ impl LinkEstimator {
     /// up to 16 KiB, the last byte of which may be a round trip later than the first.
     pub fn on_pace(&mut self, pace: Pace) {
         let slower = self.first.rate().filter(|rate| *rate < pace.rate);
+        if slower.is_some_and(|slower| self.held_back.explains(slower, pace.rate, self.rtt())) {
+            return;
+        }
         self.slower = slower.filter(|_| !self.first.is_of_servers());
         self.first.set(pace);
     }
@@ -248,20 +253,25 @@ impl LinkEstimator {
             return None;
         }
         let sample = std::mem::replace(&mut self.sample, Sample::starting(now, streams));
+        if sample.fewest_streams == 0 {
+            return None;
+        }
+        let telling = self.held_back.push(sample.delivered, elapsed, self.bandwidth.max());
         // The first bytes come after a silence that says nothing about the rate.
-        if sample.delivered == Bytes::ZERO || sample.fewest_streams == 0 {
+        if sample.delivered == Bytes::ZERO {
             return None;
         }
         let rate = sample.delivered / elapsed;
         self.rate = rate;
-        let telling = if self.was_full {
-            self.held_back.push(sample.delivered, elapsed, self.bandwidth.max())
-        } else {
-            sample.delivered
-        };
         self.sustained.push(now, telling);
         let steady = self.lately.push(telling, elapsed);
-        let told = if self.was_full { steady.min(rate) } else { rate };
+        match self.first.rate() {
+            Some(pace) if !self.first.is_of_servers() => {
+                self.at_pace.push(telling, elapsed, steady, pace);
+            }
+            _ => self.at_pace = AtPace::default(),
+        }
+        let told = if self.was_full { steady } else { telling / elapsed };
         self.bandwidth.push(now, told, self.config.memory);
         let (full, trip) = (self.full_at(), self.round_trip());
         self.longer.on_delivered(now, sample.delivered, elapsed, full, trip);
@@ -318,6 +328,12 @@ impl LinkEstimator {
     /// queue, be it so short that no response tells of it.
     pub fn keeps_pace(&self, rate: BitRate) -> bool {
         self.paced_bandwidth().is_some_and(|pace| rate.bps() >= pace.bps() * NEAR_PACE)
+    }
+
+    /// Whether transfers bring what the first answers told of the path, and no more. What waits behind a lost segment is soon
+    /// there.
+    pub const fn is_at_pace(&self) -> bool {
+        self.at_pace.is_kept()
     }
 
     /// Two round trips, so that bursts of one window do not look like a rate; at least 100 ms.

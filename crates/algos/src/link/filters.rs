@@ -47,6 +47,42 @@ impl HeldBack {
         self.0 = (self.0.saturating_sub(released) + missing).min(believed * LONGEST_HELD);
         bytes.saturating_sub(released)
     }
+
+    /// Whether a path of this round-trip time that brings `seen` may bring `faster` for one of them only because what was held
+    /// back comes: a half of it is.
+    pub(super) fn explains(&self, seen: BitRate, faster: BitRate, rtt: Duration) -> bool {
+        let beyond = (faster * rtt).saturating_sub(seen * rtt);
+        self.0.0 > beyond.0 / 2
+    }
+}
+
+/// Transfers that bring such a part of a pace keep it: heads take the rest, and what tells a pace is few packets.
+const KEEPS: f64 = 0.85;
+/// A path that brings so many times its pace carries more than that told.
+const OUTPACES: f64 = 1.4;
+
+/// Whether transfers bring what first answers told of a path, and have not lacked a second of it since.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AtPace {
+    /// What they have lacked since they last kept it. `None` before they did.
+    lacking: Option<Bytes>,
+}
+
+impl AtPace {
+    /// `bytes` came within `elapsed`, and `steady` over the last samples.
+    pub(super) fn push(&mut self, bytes: Bytes, elapsed: Duration, steady: BitRate, pace: BitRate) {
+        let kept = pace * KEEPS;
+        if steady >= kept {
+            self.lacking = (steady <= pace * OUTPACES).then_some(Bytes::ZERO);
+        } else if let Some(lacking) = self.lacking {
+            let lacking = (lacking + kept * elapsed).saturating_sub(bytes);
+            self.lacking = Some(lacking).filter(|lacking| *lacking < pace * LONGEST_HELD);
+        }
+    }
+
+    pub(super) const fn is_kept(self) -> bool {
+        self.lacking.is_some()
+    }
 }
 
 /// Goodput over so long, or up to twice as long, is no chance.

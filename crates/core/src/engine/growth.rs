@@ -40,10 +40,16 @@ impl Engine {
             rate: self.goodput,
             all_busy: self.has_work_for_more() && self.turns().is_none(),
             times_used: files / planned,
-            may_double: in_use.saturating_mul(3) / 2 <= most,
+            may_double: in_use.saturating_mul(3) / 2 <= most && !self.is_full_by_pace(),
             is_filling: self.link.is_filling(),
             settle: self.settle(),
         })
+    }
+
+    /// Whether streams bring together what the first answers told of the path. A lone one may have that rate from its server.
+    fn is_full_by_pace(&self) -> bool {
+        let are_long = self.room.requests == u32::MAX;
+        are_long && self.streams.len() > 1 && self.link.is_at_pace()
     }
 
     /// How long a change of lanes and streams takes to show.

@@ -79,6 +79,8 @@ enum Alone {
     /// What its path carries is not known yet, but soon will be.
     Unknown,
     Seen(Outlook),
+    /// Several bring what it carries.
+    Full,
 }
 
 /// The first flight of a further connection comes after its handshake and an answer's round trip: over TCP alone, and
@@ -96,6 +98,7 @@ impl Alone {
     ) -> bool {
         match (self, begun) {
             (Self::Unknown, _) => begun.is_none(),
+            (Self::Full, _) => false,
             (Self::Seen(_), None) => true,
             (Self::Seen(outlook), Some(begun)) => {
                 outlook.is_help_worthwhile(&begun, rate, remaining)
@@ -130,7 +133,11 @@ impl Engine {
         let part = |streams: u32| 1.0 / f64::from(streams);
         let share = link.bandwidth * part(streams.max(DEFAULT_CHANNELS));
         let of_each = self.goodput * part(streams.max(1));
-        let few = if self.is_thrifty() { FEW_TOGETHER } else { 1 };
+        let few = match () {
+            () if self.is_full_by_few() => u32::MAX,
+            () if self.is_thrifty() => FEW_TOGETHER,
+            () => 1,
+        };
         // What streams bring that mostly wait for their server says nothing of what one brings that was answered.
         let thinks = turns.is_some() || self.are_answers_thought_about();
         Splits {
@@ -169,11 +176,21 @@ impl Engine {
         !self.link.is_filling() && self.link.best_seen().is_some_and(is_far_from_full)
     }
 
+    /// Whether what comes is what the first answers told of a path that few windows fill.
+    fn is_full_by_few(&self) -> bool {
+        self.room.is_held && self.link.is_at_pace()
+    }
+
     /// Each of so many `streams` has an equal part of what the path carries, and of those that may join.
     fn alone(&self, streams: u32) -> Alone {
         let Some(best) = self.link.best_seen() else { return Alone::Unknown };
         let best = best * (1.0 / f64::from(streams));
-        let joiners = (self.limits().max_channels / streams).saturating_sub(1).max(1);
+        // Who fills its path is given one more, to see whether it is the path.
+        let joiners = match (self.is_full_by_few(), self.limits().max_channels / streams) {
+            (true, _) if streams > 1 => return Alone::Full,
+            (true, _) => 1,
+            (false, channels) => channels.saturating_sub(1).max(1),
+        };
         let has_idle = self.origins.iter().any(|origin| origin.opened > streams);
         let joined_after = match self.handshake() {
             _ if has_idle => JOINED_AFTER_IDLE,
@@ -211,7 +228,13 @@ impl Engine {
             let costs_connection = !multiplexes && (of.has_asked || stream.is_plain());
             splits.gain(now, &stream.recent, of.remaining, costs_connection)
         };
-        let (parts, streams) = (u64::from(wanted), ranges.streams() as u64);
+        let streams = ranges.streams() as u64;
+        let parts = match splits.alone {
+            Some(Alone::Seen(outlook)) => {
+                u64::from(wanted).min(streams + u64::from(outlook.joiners))
+            }
+            _ => wanted.into(),
+        };
         // The first split of a probe deals even shares; later ones take halves.
         if streams == 1 && ranges.gaps().is_empty() && parts > 2 {
             let probe = ranges.stream_ids().next().filter(|id| {
@@ -224,7 +247,8 @@ impl Engine {
             let cut = probe.and_then(|id| {
                 let left = ranges.stream(id).and_then(InFlight::remaining)?;
                 let begun = known.get(&id).and_then(|stream| stream.recent.begun(now, splits.rtt));
-                let share = splits.own_share(begun, Bytes(left), wanted - 1);
+                let joiners = u32::try_from(parts).unwrap_or(u32::MAX) - 1;
+                let share = splits.own_share(begun, Bytes(left), joiners);
                 Some((id, ranges.cut_to_share(id, share.0, floor)?))
             });
             self.actions.extend(cut.map(|(stream, end)| Action::Cut { stream, end }));
