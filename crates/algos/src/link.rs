@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use self::config::LinkConfig;
 pub use self::estimate::LinkEstimate;
-use self::filters::{AtPace, HeldBack, Lately, Sustained, WindowedMax, WindowedMin};
+use self::filters::{AtPace, HeldBack, Lately, OUTPACES, Sustained, WindowedMax, WindowedMin};
 use self::longer::LongerPath;
 use crate::pace::{FirstPace, Pace};
 use crate::time::Timestamp;
@@ -20,6 +20,9 @@ const NEAR_PACE: f64 = 0.7;
 
 /// A path that brings this part of the most that it brought lately is full.
 const FULL: f64 = 0.7;
+
+/// A round trip that takes so many times as long as the path has met a queue.
+const QUEUED: f64 = 1.25;
 
 /// A minimum of the round-trip time counts for so many times as long as a maximum of the bandwidth.
 const RTT_MEMORIES: u32 = 3;
@@ -256,13 +259,15 @@ impl LinkEstimator {
         if sample.fewest_streams == 0 {
             return None;
         }
-        let telling = self.held_back.push(sample.delivered, elapsed, self.bandwidth.max());
+        let without_held = self.held_back.push(sample.delivered, elapsed, self.bandwidth.max());
         // The first bytes come after a silence that says nothing about the rate.
         if sample.delivered == Bytes::ZERO {
             return None;
         }
         let rate = sample.delivered / elapsed;
         self.rate = rate;
+        let outpaces = self.first.rate().is_some_and(|pace| rate > pace * OUTPACES);
+        let telling = if self.was_full || outpaces { without_held } else { sample.delivered };
         self.sustained.push(now, telling);
         let steady = self.lately.push(telling, elapsed);
         match self.first.rate() {
@@ -297,6 +302,11 @@ impl LinkEstimator {
     /// Whether all that is known of the path is what its servers bring, answer by answer.
     pub fn waits_for_servers(&self) -> bool {
         self.first.is_of_servers() && !self.was_full && !self.tells_of_queue()
+    }
+
+    /// Whether round trips take longer than the path alone does.
+    pub fn has_queue(&self) -> bool {
+        self.round_trip() > self.rtt().mul_f64(QUEUED)
     }
 
     /// Whether round trips take so long that there is a queue.

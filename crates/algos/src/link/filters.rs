@@ -59,7 +59,7 @@ impl HeldBack {
 /// Transfers that bring such a part of a pace keep it: heads take the rest, and what tells a pace is few packets.
 const KEEPS: f64 = 0.85;
 /// A path that brings so many times its pace carries more than that told.
-const OUTPACES: f64 = 1.4;
+pub(super) const OUTPACES: f64 = 1.4;
 
 /// Whether transfers bring what first answers told of a path, and have not lacked a second of it since.
 #[derive(Debug, Clone, Copy, Default)]

@@ -176,9 +176,9 @@ impl Engine {
         !self.link.is_filling() && self.link.best_seen().is_some_and(is_far_from_full)
     }
 
-    /// Whether what comes is what the first answers told of a path that few windows fill.
+    /// Whether what comes is what the first answers told of a path that few windows fill, and do.
     fn is_full_by_few(&self) -> bool {
-        self.room.is_held && self.link.is_at_pace()
+        self.room.is_held && self.link.is_at_pace() && self.link.has_queue()
     }
 
     /// Each of so many `streams` has an equal part of what the path carries, and of those that may join.
