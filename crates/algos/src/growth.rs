@@ -145,6 +145,11 @@ impl LaneGrowth {
         self.factor
     }
 
+    /// Whether growth did not pay of late.
+    pub fn rests(&self, now: Timestamp) -> bool {
+        now < self.resting_until
+    }
+
     /// Whether more lanes are on trial.
     pub const fn is_trying(&self) -> bool {
         self.trial.is_some()

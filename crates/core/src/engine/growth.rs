@@ -109,10 +109,13 @@ impl Engine {
         for state in self.origins.iter_mut().filter(|state| state.served > 0) {
             self.redecide |= state.budget.on_served(now);
         }
+        self.note_slowed_requests(now);
         if let Some(lanes) = self.lane_use() {
             let before = self.widening();
             if !self.growth.is_trying() {
-                let further = self.further_connections();
+                // A request more costs less than a connection, and is tried first.
+                let is_first = self.are_slowed && lanes.may_double && !self.growth.rests(now);
+                let further = if is_first { Further::Nothing } else { self.further_connections() };
                 self.redecide |= self.spread.on_rate(now, lanes, further);
             }
             if !self.spread.is_busy() {
@@ -155,15 +158,28 @@ impl Engine {
         // Further ones that share as many connections bring no window: each only waits for others, if not for its server.
         let share = !self.origins.is_empty() && self.origins.iter().all(OriginState::multiplexes);
         let are_long = self.room.requests == u32::MAX;
+        if share && are_long && self.are_slowed {
+            return self.config.limits.max_connections.min(limits.max_files);
+        }
         let wait_for_windows = share && are_long && !self.are_answers_thought_about();
         let windows = if wait_for_windows { self.room.shared } else { u32::MAX };
         lanes.min(limits.max_files).min(windows)
     }
 
+    /// Where requests that share connections bring far less than the first answers told of the path, although nothing is lost,
+    /// their servers may give each its rate: until more of them have brought no more.
+    fn note_slowed_requests(&mut self, now: Timestamp) {
+        let is_in_vain = self.growth.rests(now) && self.growth.factor() == 1;
+        let is_lossless = self.shares_connections() && self.losses.window().is_none();
+        self.are_slowed =
+            is_lossless && !is_in_vain && (self.are_slowed || self.stays_far_from_full());
+    }
+
     /// Range streams that growth may reach: those that share connections would wait for each other.
     pub(super) fn most_streams(&self) -> u32 {
         let of_origin = |origin: &OriginState| {
-            let room = if origin.multiplexes() { self.room.shared } else { u32::MAX };
+            let may_wait = origin.multiplexes() && !self.are_slowed;
+            let room = if may_wait { self.room.shared } else { u32::MAX };
             origin.budget.capacity().min(room)
         };
         let streams = self.origins.iter().map(of_origin).fold(0, u32::saturating_add);

@@ -168,6 +168,8 @@ pub struct Engine {
     has_shrunk: bool,
     /// No file waited when lanes were last filled.
     is_drained: bool,
+    /// Servers seem to give each request its rate.
+    are_slowed: bool,
     sizes: SizeModel,
     boundaries: Boundaries,
     /// The number of learnt sizes at which waiting files are clustered anew.
@@ -250,6 +252,7 @@ impl Engine {
             room: Room::default(),
             has_shrunk: false,
             is_drained: true,
+            are_slowed: false,
             jitter: Jitter::new(config.seed),
             config,
             policy,

@@ -171,7 +171,7 @@ impl Engine {
     }
 
     /// Whether the path carries far less than it was seen to, and no rate grows.
-    fn stays_far_from_full(&self) -> bool {
+    pub(super) fn stays_far_from_full(&self) -> bool {
         let is_far_from_full = |best: BitRate| self.goodput.bps() < best.bps() * FREE;
         !self.link.is_filling() && self.link.best_seen().is_some_and(is_far_from_full)
     }
