@@ -216,18 +216,15 @@ impl Engine {
     /// a file, and all of them as often as growth says. At the end one for each connection that is open.
     fn spare_streams(&self, decision: &Decision) -> u32 {
         let channels = decision.channels().saturating_add(decision.surplus_channels);
-        let files = self.active.len() as u32;
-        let without_file = channels.saturating_sub(files);
+        let without_file = channels.saturating_sub(self.active.len() as u32);
         let streams = self.planned_streams(decision).saturating_add(without_file);
-        // Of more files than were planned the channels' part.
-        let of_channels = if files > channels {
-            u64::from(streams) * u64::from(channels) / u64::from(files)
-        } else {
-            streams.into()
+        // More files than were planned are some times the planned lanes as they are.
+        let times = match self.widening() {
+            1 => 1,
+            widening => (widening / self.times_used()).max(2),
         };
-        let widened = of_channels.saturating_mul(self.widening().into());
-        let further = u32::try_from(widened).unwrap_or(u32::MAX).saturating_sub(streams);
-        without_file.saturating_add(further).max(self.idle_at_end())
+        let spare = without_file.saturating_add(streams.saturating_mul(times - 1));
+        spare.max(self.idle_at_end())
     }
 
     /// More streams have not paid: the newest ones end, and the others bring their ranges later. Over connections that

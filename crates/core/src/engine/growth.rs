@@ -34,22 +34,28 @@ impl Engine {
         } else {
             (lanes, self.most_lanes())
         };
-        let planned = (lanes / self.growth.factor()).max(1);
-        let files: u32 = self.origins.iter().map(OriginState::files_in_transfer).sum();
         Some(LaneUse {
             rate: self.goodput,
             all_busy: self.has_work_for_more() && self.turns().is_none(),
-            times_used: files / planned,
+            times_used: self.times_used(),
             may_double: in_use.saturating_mul(3) / 2 <= most && !self.is_full_by_pace(),
             is_filling: self.link.is_filling(),
             settle: self.settle(),
         })
     }
 
-    /// Whether streams bring together what the first answers told of the path. A lone one may have that rate from its server.
+    /// How many times the planned lanes are in use, whole ones: files that were begun when more were planned are in transfer still.
+    pub(super) fn times_used(&self) -> u32 {
+        let planned = (self.lanes_in_all() / self.growth.factor()).max(1);
+        let files: u32 = self.origins.iter().map(OriginState::files_in_transfer).sum();
+        (files / planned).max(1)
+    }
+
+    /// Whether streams bring together what the first answers told of the path, and wait in a queue. A lone one may have that
+    /// rate from its server.
     fn is_full_by_pace(&self) -> bool {
         let are_long = self.room.requests == u32::MAX;
-        are_long && self.streams.len() > 1 && self.link.is_at_pace()
+        are_long && self.streams.len() > 1 && self.link.is_at_pace() && self.link.has_queue()
     }
 
     /// How long a change of lanes and streams takes to show.
@@ -159,7 +165,9 @@ impl Engine {
         let share = !self.origins.is_empty() && self.origins.iter().all(OriginState::multiplexes);
         let are_long = self.room.requests == u32::MAX;
         if share && are_long && self.are_slowed {
-            return self.config.limits.max_connections.min(limits.max_files);
+            let of_each = self.lanes.iter().map(|lanes| lanes.files).max().unwrap_or(1).max(1);
+            return (self.config.limits.max_connections / of_each)
+                .clamp(1, limits.max_files.max(1));
         }
         let wait_for_windows = share && are_long && !self.are_answers_thought_about();
         let windows = if wait_for_windows { self.room.shared } else { u32::MAX };
@@ -172,7 +180,7 @@ impl Engine {
         let is_in_vain = self.growth.rests(now) && self.growth.factor() == 1;
         let is_lossless = self.shares_connections() && self.losses.window().is_none();
         self.are_slowed =
-            is_lossless && !is_in_vain && (self.are_slowed || self.stays_far_from_full());
+            is_lossless && !is_in_vain && (self.are_slowed || self.has_stayed_far_from_full());
     }
 
     /// Range streams that growth may reach: those that share connections would wait for each other.

@@ -171,9 +171,16 @@ impl Engine {
     }
 
     /// Whether the path carries far less than it was seen to, and no rate grows.
-    pub(super) fn stays_far_from_full(&self) -> bool {
+    fn stays_far_from_full(&self) -> bool {
         let is_far_from_full = |best: BitRate| self.goodput.bps() < best.bps() * FREE;
         !self.link.is_filling() && self.link.best_seen().is_some_and(is_far_from_full)
+    }
+
+    /// Whether the path never carried far more than it does.
+    pub(super) fn has_stayed_far_from_full(&self) -> bool {
+        let is_far_from_full =
+            |best: BitRate| self.link.measured_bandwidth().is_some_and(|it| it < best * FREE);
+        self.stays_far_from_full() && self.link.best_seen().is_some_and(is_far_from_full)
     }
 
     /// Whether what comes is what the first answers told of a path that few windows fill, and do.
