@@ -55,7 +55,8 @@ impl Engine {
     /// rate from its server.
     fn is_full_by_pace(&self) -> bool {
         let are_long = self.room.requests == u32::MAX;
-        are_long && self.streams.len() > 1 && self.link.is_at_pace() && self.link.has_queue()
+        let are_several = self.streams.len() > 1 && !self.policy.is_thrifty();
+        are_long && are_several && self.link.is_at_pace() && self.link.has_queue()
     }
 
     /// How long a change of lanes and streams takes to show.
@@ -79,7 +80,9 @@ impl Engine {
         let are_short = self.room.requests != u32::MAX;
         let may_wait = self.is_thrifty() && self.link.is_filling();
         // The first answers of a slow path are prompt: what fills it is behind them.
-        let is_held = self.room.is_held && self.streams.len() >= self.room.separate as usize;
+        let is_held = !self.policy.is_thrifty()
+            && self.room.is_held
+            && self.streams.len() >= self.room.separate as usize;
         if !are_short && (may_wait || is_held || self.link.keeps_pace(self.goodput)) {
             return;
         }
