@@ -147,11 +147,13 @@ impl BitRate {
     }
 
     /// The greater of two.
+    #[must_use]
     pub const fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
     /// The smaller of two.
+    #[must_use]
     pub const fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }
