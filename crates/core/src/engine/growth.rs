@@ -38,7 +38,7 @@ impl Engine {
             rate: self.goodput,
             all_busy: self.has_work_for_more() && self.turns().is_none(),
             times_used: self.times_used(),
-            may_double: in_use.saturating_mul(3) / 2 <= most && !self.is_full_by_pace(),
+            may_double: in_use.saturating_mul(3) / 2 <= most && !self.do_several_fill_the_path(),
             is_filling: self.link.is_filling(),
             settle: self.settle(),
         })
@@ -51,12 +51,10 @@ impl Engine {
         (files / planned).max(1)
     }
 
-    /// Whether streams bring together what the first answers told of the path, and wait in a queue. A lone one may have that
-    /// rate from its server.
-    fn is_full_by_pace(&self) -> bool {
+    /// Whether several streams fill the path: a lone one may have its rate from its server.
+    fn do_several_fill_the_path(&self) -> bool {
         let are_long = self.room.requests == u32::MAX;
-        let are_several = self.streams.len() > 1 && !self.policy.is_thrifty();
-        are_long && are_several && self.link.is_at_pace() && self.link.has_queue()
+        are_long && self.streams.len() > 1 && !self.policy.is_thrifty() && self.is_full_by_few()
     }
 
     /// How long a change of lanes and streams takes to show.

@@ -184,7 +184,7 @@ impl Engine {
     }
 
     /// Whether what comes is what the first answers told of a path that few windows fill, and do.
-    fn is_full_by_few(&self) -> bool {
+    pub(super) fn is_full_by_few(&self) -> bool {
         self.room.is_held && self.link.is_at_pace() && self.link.has_queue()
     }
 
