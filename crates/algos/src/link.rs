@@ -529,6 +529,29 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_behind_the_first_loss_is_neither_a_rate_nor_a_pace() {
+        let mut link = LinkEstimator::new(LinkConfig::default());
+        link.on_rtt(Timestamp::START, Duration::from_millis(100));
+        let path = BitRate::from_mbps(10.0);
+        link.on_pace(Pace::of_path(path));
+        // Two samples, which are too few to tell that the path is full.
+        for millis in (0..=400).step_by(10) {
+            link.on_delivered(Timestamp::from_millis(millis), path * Duration::from_millis(10), 1);
+        }
+        assert!(!link.was_full());
+        // Nothing can be read for 400 ms, and then all of it.
+        link.on_delivered(Timestamp::from_millis(800), Bytes(16_384), 1);
+        link.on_delivered(Timestamp::from_millis(810), Bytes(490_000), 1);
+        link.on_pace(Pace::of_path(BitRate::from_mbps(30.0)));
+        for millis in (820..=1_100).step_by(10) {
+            link.on_delivered(Timestamp::from_millis(millis), path * Duration::from_millis(10), 1);
+        }
+        let believed = link.seen_bandwidth().map(BitRate::mbps);
+        assert!(believed.is_some_and(|mbps| (9.0..12.0).contains(&mbps)), "{believed:?}");
+        assert!(link.is_at_pace(), "{link:?}");
+    }
+
+    #[test]
     fn what_was_held_back_for_long_is_no_bandwidth_but_more_than_that_is() {
         let after = |millis: u64, mbps: f64| {
             let mut link = LinkEstimator::new(LinkConfig::default());

@@ -161,3 +161,44 @@ impl WindowedMin {
         self.0.front().map(|(_, value)| *value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: BitRate = BitRate::from_kbps(8_000);
+    const SAMPLE: Duration = Duration::from_millis(200);
+
+    /// Whether the pace is kept after samples of so many Mbit/s.
+    fn is_kept_after(samples: &[f64]) -> bool {
+        let (mut at_pace, mut lately) = (AtPace::default(), Lately::default());
+        for rate in samples.iter().map(|mbps| BitRate::from_mbps(*mbps)) {
+            let bytes = rate * SAMPLE;
+            at_pace.push(bytes, SAMPLE, lately.push(bytes, SAMPLE), PACE);
+        }
+        at_pace.is_kept()
+    }
+
+    #[test]
+    fn a_pace_is_kept_until_a_second_of_it_is_lacking() {
+        assert!(!is_kept_after(&[2.0, 4.0, 6.0]), "windows grow");
+        assert!(is_kept_after(&[2.0, 4.0, 8.0, 8.0, 8.0]));
+        assert!(is_kept_after(&[8.0, 8.0, 8.0, 0.0, 0.0, 0.0]), "it may come at once");
+        assert!(!is_kept_after(&[8.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
+        assert!(!is_kept_after(&[&[8.0; 3][..], &[5.0; 30]].concat()), "some losses");
+        assert!(!is_kept_after(&[20.0; 3]), "it carries more than that told");
+    }
+
+    #[test]
+    fn what_was_held_back_explains_a_burst_of_as_much() {
+        let rtt = Duration::from_millis(100);
+        let explains = |missing: u64, faster| {
+            let mut held_back = HeldBack::default();
+            held_back.push(Bytes(200_000 - missing), SAMPLE, PACE);
+            held_back.explains(PACE, BitRate::from_mbps(faster), rtt)
+        };
+        // 24 Mbit/s for 100 ms are 200 kB beyond the pace.
+        assert!(explains(150_000, 24.0) && !explains(50_000, 24.0) && explains(50_000, 12.0));
+        assert!(!explains(0, 9.0));
+    }
+}

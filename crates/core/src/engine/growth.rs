@@ -77,7 +77,7 @@ impl Engine {
         // that comes to is worth waiting for where a lane too many costs more than time.
         let are_short = self.room.requests != u32::MAX;
         let may_wait = self.is_thrifty() && self.link.is_filling();
-        // The first answers of a slow path are prompt: what fills it is behind them.
+        // The first answers of a slow path are prompt: what fills it is behind them. LowE has few lanes there.
         let is_held = !self.policy.is_thrifty()
             && self.room.is_held
             && self.streams.len() >= self.room.separate as usize;

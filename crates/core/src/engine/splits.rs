@@ -133,10 +133,12 @@ impl Engine {
         let part = |streams: u32| 1.0 / f64::from(streams);
         let share = link.bandwidth * part(streams.max(DEFAULT_CHANNELS));
         let of_each = self.goodput * part(streams.max(1));
-        let few = match () {
-            () if self.is_full_by_few() => u32::MAX,
-            () if self.is_thrifty() => FEW_TOGETHER,
-            () => 1,
+        let few = if self.is_full_by_few() {
+            u32::MAX
+        } else if self.is_thrifty() {
+            FEW_TOGETHER
+        } else {
+            1
         };
         // What streams bring that mostly wait for their server says nothing of what one brings that was answered.
         let thinks = turns.is_some() || self.are_answers_thought_about();
@@ -392,6 +394,15 @@ mod tests {
         recent.on_head(Timestamp::START, RTT);
         recent.on_data(Timestamp::START, bytes, 1);
         recent
+    }
+
+    #[test]
+    fn nobody_is_helped_where_several_fill_the_path() {
+        let gain = |alone| {
+            let now = Timestamp::from_millis(1_000);
+            Splits { alone, ..splits() }.gain(now, &having_brought(10_000), 10_000_000, true)
+        };
+        assert!(gain(None).is_some() && gain(Some(Alone::Full)).is_none());
     }
 
     #[test]

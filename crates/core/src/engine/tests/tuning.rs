@@ -291,24 +291,6 @@ fn middling_files_do_not_wait_for_each_other_on_shared_connections() {
 }
 
 #[test]
-fn more_is_asked_for_where_each_request_is_given_a_rate_of_its_own() {
-    for policy in adaptive() {
-        let name = policy.name().to_owned();
-        let rtt = Duration::from_millis(10);
-        // 1.6 Mbit/s.
-        let host = Host { protocol: Protocol::Http2, rtt, window: 2_000, ..Host::default() };
-        let mut world = World::new(policy).host("one", host.files(60, |_| MB));
-        world.mbps = 1_000.0;
-        world.get_all();
-        world.send(Event::Pace(Pace::of_path(BitRate::from_mbps(200.0))));
-        world.run();
-        world.assert_each_byte_once();
-        // One takes 5 s; sixteen at once 20 s in all.
-        assert!(world.seconds() < 11.0, "{name}: {} s", world.seconds());
-    }
-}
-
-#[test]
 fn files_without_ranges_leave_some_for_the_end() {
     for ranges in [true, false] {
         let host = Host { ranges, rtt: Duration::from_millis(40), ..Host::default() };
