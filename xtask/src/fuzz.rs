@@ -32,9 +32,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     let host = host()?;
     let build = ["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &host];
+    let target = folder.join("target");
     // With a target of their own the flags do not reach build scripts.
-    step("fuzz targets", cargo(&build).env("RUSTFLAGS", INSTRUMENTATION))?;
-    let programs = folder.join("target").join(&host).join("release");
+    let mut build = cargo(&build);
+    build.env("RUSTFLAGS", INSTRUMENTATION).env("CARGO_TARGET_DIR", &target);
+    step("fuzz targets", &mut build)?;
+    let programs = target.join(&host).join("release");
     for name in known.iter().filter(|name| named.is_empty() || named.contains(&name.as_str())) {
         let corpus = folder.join("corpus").join(name);
         let artifacts = folder.join("artifacts").join(name);
