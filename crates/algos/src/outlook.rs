@@ -48,6 +48,8 @@ pub struct Outlook {
     pub joiners: u32,
     /// Their first flights come after so many round trips.
     pub joined_after: u32,
+    /// The stream has filled it until now: what does not come at present waits behind a segment that was lost.
+    pub was_full: bool,
 }
 
 impl Outlook {
@@ -64,7 +66,7 @@ impl Outlook {
         let bearable =
             BEARABLE.max(trips(BEARABLE_TRIPS)).max(ideal / BEARABLE_PART).saturating_add(ideal);
         let long = trips(LONG_TRIPS).clamp(SHORT, LONG).max(trips(LEAST_LONG_TRIPS));
-        let rates = [rate, begun.rate_lately()];
+        let rates = [rate, begun.rate_lately(), self.was_full.then_some(self.best)];
         let is_borne = |left: Duration| left < bearable && left < long;
         if rates.into_iter().flatten().any(|rate| is_borne(remaining / rate)) {
             return false;
@@ -126,7 +128,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     fn outlook(mbps: f64) -> Outlook {
-        Outlook { best: BitRate::from_mbps(mbps), joiners: 15, joined_after: 2 }
+        Outlook { best: BitRate::from_mbps(mbps), joiners: 15, joined_after: 2, was_full: false }
     }
 
     /// The first flight has just come.
@@ -191,6 +193,16 @@ mod tests {
     }
 
     #[test]
+    fn who_filled_its_path_until_a_loss_is_left_alone() {
+        let helps = |was_full, mb| {
+            let outlook = Outlook { was_full, ..outlook(10.0) };
+            outlook.is_help_worthwhile(&going_on(0), Some(BitRate::from_mbps(0.5)), Bytes::mib(mb))
+        };
+        assert!(helps(false, 2) && !helps(true, 2));
+        assert!(helps(true, 20), "even so it may be its server");
+    }
+
+    #[test]
     fn near_by_a_second_is_long() {
         let helps = |rtt_ms: u64| {
             let (rtt, rate) = (Duration::from_millis(rtt_ms), BitRate::from_mbps(10.0));
@@ -215,7 +227,8 @@ mod tests {
     fn nothing_is_too_much_for_it() {
         let nothing = Begun { rtt: Duration::ZERO, ..first_flight() };
         for best in [BitRate::ZERO, BitRate::from_bps(1.0), BitRate::from_mbps(1e9)] {
-            let outlook = Outlook { best, joiners: u32::MAX, joined_after: u32::MAX };
+            let outlook =
+                Outlook { best, joiners: u32::MAX, joined_after: u32::MAX, was_full: true };
             for remaining in [0, 1, u64::MAX] {
                 let _ = outlook.is_help_worthwhile(&nothing, Some(BitRate::ZERO), Bytes(remaining));
             }

@@ -206,7 +206,8 @@ impl Engine {
             Bytes::ZERO => JOINED_AFTER,
             _ => JOINED_AFTER_TLS,
         };
-        Alone::Seen(Outlook { best, joiners, joined_after })
+        let was_full = streams == 1 && self.link.is_at_pace();
+        Alone::Seen(Outlook { best, joiners, joined_after, was_full })
     }
 }
 
