@@ -66,7 +66,8 @@ impl Outlook {
         let bearable =
             BEARABLE.max(trips(BEARABLE_TRIPS)).max(ideal / BEARABLE_PART).saturating_add(ideal);
         let long = trips(LONG_TRIPS).clamp(SHORT, LONG).max(trips(LEAST_LONG_TRIPS));
-        let rates = [rate, begun.rate_lately(), self.was_full.then_some(self.best)];
+        let until_now = rate.filter(|_| self.was_full).map(|_| self.best);
+        let rates = [rate, begun.rate_lately(), until_now];
         let is_borne = |left: Duration| left < bearable && left < long;
         if rates.into_iter().flatten().any(|rate| is_borne(remaining / rate)) {
             return false;
