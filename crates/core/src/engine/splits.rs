@@ -238,12 +238,10 @@ impl Engine {
             let costs_connection = !multiplexes && (of.has_asked || stream.is_plain());
             splits.gain(now, &stream.recent, of.remaining, costs_connection)
         };
-        let streams = ranges.streams() as u64;
+        let streams = ranges.streams() as u32;
         let parts = match splits.alone {
-            Some(Alone::Seen(outlook)) => {
-                u64::from(wanted).min(streams + u64::from(outlook.joiners))
-            }
-            _ => wanted.into(),
+            Some(Alone::Seen(outlook)) => wanted.min(streams.saturating_add(outlook.joiners)),
+            _ => wanted,
         };
         // The first split of a probe deals even shares; later ones take halves.
         if streams == 1 && ranges.gaps().is_empty() && parts > 2 {
@@ -257,13 +255,12 @@ impl Engine {
             let cut = probe.and_then(|id| {
                 let left = ranges.stream(id).and_then(InFlight::remaining)?;
                 let begun = known.get(&id).and_then(|stream| stream.recent.begun(now, splits.rtt));
-                let joiners = u32::try_from(parts).unwrap_or(u32::MAX) - 1;
-                let share = splits.own_share(begun, Bytes(left), joiners);
+                let share = splits.own_share(begun, Bytes(left), parts - 1);
                 Some((id, ranges.cut_to_share(id, share.0, floor)?))
             });
             self.actions.extend(cut.map(|(stream, end)| Action::Cut { stream, end }));
         }
-        let sharers = parts.saturating_sub(streams).max(1);
+        let sharers = u64::from(parts.saturating_sub(streams).max(1));
         let assignment = ranges.assign(stream, sharers, floor, gain)?;
         if multiplexes {
             // So much at least, until it is known which connection bears it.
