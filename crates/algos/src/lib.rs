@@ -39,6 +39,7 @@
 mod absence;
 mod allowance;
 pub mod answers;
+pub mod bodies;
 mod breaks;
 pub mod cluster;
 pub mod connections;

@@ -44,6 +44,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use pelton_algos::answers::Answers;
+use pelton_algos::bodies::Bodies;
 use pelton_algos::cluster::{Boundaries, SizeClass};
 use pelton_algos::energy::{ConstantPower, EnergyModel};
 use pelton_algos::free_path::FreePath;
@@ -159,6 +160,7 @@ pub struct Engine {
     growth: LaneGrowth,
     slump: Slump,
     answers: Answers,
+    bodies: Bodies,
     /// What streams that had fallen silent were to bring.
     asked_anew: AskedAnew,
     spread: Spread,
@@ -246,6 +248,7 @@ impl Engine {
             growth: LaneGrowth::default(),
             slump: Slump::default(),
             answers: Answers::default(),
+            bodies: Bodies::default(),
             asked_anew: AskedAnew::default(),
             spread: Spread::default(),
             losses: Losses::default(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::bodies::Bodies;
 use pelton_algos::credit::FIRST_WINDOW;
 use pelton_algos::outlook::Outlook;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
@@ -143,7 +144,7 @@ impl Engine {
         // What streams bring that mostly wait for their server says nothing of what one brings that was answered.
         let thinks = turns.is_some() || self.are_answers_thought_about();
         Splits {
-            of_each: if thinks { share.max(of_each) } else { of_each },
+            of_each: if thinks { share.max(of_each).max(self.rate_of_bodies()) } else { of_each },
             share,
             rtt: link.rtt,
             // What answers have waited for was a queue that is gone where connections idle.
@@ -165,6 +166,16 @@ impl Engine {
             alone: ((1..=few).contains(&streams) && self.policy.prefers_files())
                 .then(|| self.alone(streams)),
         }
+    }
+
+    /// What a stream brings whose server is done thinking: those that were, or, before any of them has come, those that are.
+    fn rate_of_bodies(&self) -> BitRate {
+        let mut bodies = self.bodies;
+        if bodies == Bodies::default() {
+            let begun = self.streams.values().filter_map(|stream| stream.recent.body());
+            begun.for_each(|(bytes, took)| bodies.add(bytes, took));
+        }
+        bodies.rate()
     }
 
     /// Whether requests share connections.

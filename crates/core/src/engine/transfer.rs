@@ -79,6 +79,9 @@ impl Engine {
         let ranges = &mut self.files[known.file.index()].ranges;
         if let Some(InFlight { position, asked: Some(asked), .. }) = ranges.stream(stream) {
             known.recent.on_asked(asked.saturating_sub(*position));
+            if let Some((bytes, took)) = known.recent.part() {
+                self.bodies.add(bytes, took);
+            }
         }
         ranges.on_asked(stream, end);
     }
@@ -102,6 +105,9 @@ impl Engine {
             known.recent.end_turn(now);
         }
         known.recent.on_data(now, bytes, enough);
+        if let Some((bytes, took)) = known.recent.part() {
+            self.bodies.add(bytes, took);
+        }
         let (file, attempt) = (known.file, known.attempt);
         // What begins anew has paid when all of it is there.
         let goes_on = self.files[file.index()].takes_ranges;
@@ -196,7 +202,7 @@ impl Engine {
                 return;
             }
         }
-        self.note_complete(now, &ended);
+        self.note_complete(&ended);
         self.note_stand_in(now, &ended);
         // What could not be had beside it may be had alone.
         if self.files[file.index()].ranges.streams() == 0 {

@@ -169,6 +169,17 @@ impl Recent {
         (elapsed >= (rtt * 2).max(LEAST_SAMPLE)).then(|| bytes / elapsed)
     }
 
+    /// All that it has brought, and how long that took. What came with the head was under way for a round trip.
+    pub(super) fn body(&self) -> Option<(Bytes, Duration)> {
+        let took = self.came_at.saturating_since(self.head_at?) + self.rtt;
+        Some((Bytes(self.bytes), took))
+    }
+
+    /// The same of a part, if it has all come.
+    pub(super) fn part(&self) -> Option<(Bytes, Duration)> {
+        self.body().filter(|_| self.is_between_parts())
+    }
+
     /// For how long nothing came.
     pub(super) fn silent_for(&self, now: Timestamp) -> Duration {
         now.saturating_since(self.came_at)
@@ -220,12 +231,11 @@ impl Recent {
 
 impl Engine {
     /// `stream` brought all that it had to.
-    pub(super) fn note_complete(&mut self, now: Timestamp, stream: &Stream) {
-        let Recent { head_at: Some(head_at), bytes, .. } = stream.recent else { return };
-        let rtt = self.link.estimate().rtt;
-        if Bytes(bytes) >= TELLING {
-            // What came with the head was under way for a round trip.
-            let rate = Bytes(bytes) / (now.saturating_since(head_at) + rtt);
+    pub(super) fn note_complete(&mut self, stream: &Stream) {
+        let Some((bytes, took)) = stream.recent.body() else { return };
+        if bytes >= TELLING {
+            let rate = bytes / took;
+            self.bodies.add(bytes, took);
             let state = self.origin(stream.origin);
             state.tail.on_rate(rate, state.streams + 1);
         }

@@ -313,6 +313,22 @@ fn servers_that_think_get_as_many_requests_as_their_answers_take_long() {
 }
 
 #[test]
+fn who_thinks_longer_than_its_files_take_is_asked_for_wholes() {
+    let (rtt, thinks) = (Duration::from_millis(1), Duration::from_millis(300));
+    for policy in adaptive() {
+        let name = policy.name().to_owned();
+        let host = Host { rtt, thinks, mbps: 1_000.0, ..Host::default() };
+        let mut world = World::new(policy).host("one", host.files(60, |_| MB));
+        world.mbps = 1_000.0;
+        world.get_all();
+        world.run();
+        world.assert_each_byte_once();
+        let in_parts = world.fetches.iter().filter(|(_, fetch)| fetch.parts.is_some()).count();
+        assert_eq!((in_parts, world.fetches.len()), (16, 60), "{name}: before any size is known");
+    }
+}
+
+#[test]
 fn while_a_server_thinks_about_the_first_answers_more_is_asked_for_over_shared_connections() {
     let thinks = Duration::from_secs(2);
     let host = Host { protocol: Protocol::Http2, thinks, ..Host::default() };
