@@ -161,6 +161,32 @@ pub fn forecast_of_short_files(
     }
 }
 
+/// Which number of connections, `few` or twice as many once or several times, but no more than `most`, draws least for
+/// `files` of so many `bytes` in all, as `joules` tells of a forecast. Each is opened with a `handshake`, bears so many
+/// requests `of_each` at once, and has a window that doubles with each round trip.
+pub fn least_joules(
+    link: &LinkEstimate,
+    (files, bytes): (u64, Bytes),
+    of_each: u32,
+    handshake: Bytes,
+    (few, most): (u32, u32),
+    joules: impl Fn(&Forecast) -> f64,
+) -> u32 {
+    let cost = |connections: u32| {
+        let at_once = connections.saturating_mul(of_each);
+        let forecast = forecast_of_short_files(link, files, bytes, at_once, 1);
+        let flights = bytes.as_f64() / (f64::from(connections) * FIRST_FLIGHT.as_f64());
+        let growing = link.rtt.mul_f64((flights + 1.0).log2());
+        let duration = forecast.duration.max(growing);
+        let rate = bytes / duration;
+        joules(&Forecast { duration, rate, connections, handshake, ..forecast })
+    };
+    let doubled = std::iter::successors(Some(few.min(most)), |n| n.checked_mul(2));
+    let numbers = doubled.take_while(|n| *n < most).chain([most]);
+    let costs = numbers.map(|connections| (connections, cost(connections)));
+    costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(most, |(connections, _)| connections)
+}
+
 /// A shorter round trip costs less than a burst that overfills a queue: its last packet is missed only after
 /// 200 ms.
 const WORTH_PIPELINING: Duration = Duration::from_millis(10);

@@ -206,7 +206,10 @@ impl Engine {
             return 0;
         }
         let most = self.config.limits.max_files.unwrap_or(u32::MAX);
-        connections::ahead(&self.link.estimate(), files, self.handshake()).min(most)
+        let link = self.link.estimate();
+        let ahead = connections::ahead(&link, files, self.handshake()).min(most);
+        let bytes = Bytes(files.saturating_mul(connections::FIRST_FLIGHT.0));
+        self.worth_their_handshakes(&link, (files, bytes), u32::MAX, ahead)
     }
 
     /// Whether the first answers are on their way, and nothing else has told how fast the path is.
@@ -248,7 +251,7 @@ impl Engine {
             let room = if state.multiplexes() {
                 total.saturating_sub(others).max(1).min(self.room.shared)
             } else {
-                total
+                total.min(self.room.worthwhile)
             };
             let limit = state.budget.capacity().min(room);
             // Origins have parts of what all have together.

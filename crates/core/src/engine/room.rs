@@ -24,6 +24,8 @@ const PRODUCTS_LEFT: u64 = 2;
 pub(super) struct Room {
     /// Where each bears one request.
     pub(super) separate: u32,
+    /// Those that pay for their handshakes, where joules are what counts.
+    pub(super) worthwhile: u32,
     /// Where requests share them.
     pub(super) shared: u32,
     /// Of those, what larger files need where nothing more is tried.
@@ -49,6 +51,7 @@ impl Default for Room {
     fn default() -> Self {
         Self {
             separate: u32::MAX,
+            worthwhile: u32::MAX,
             shared: u32::MAX,
             few: 0,
             is_held: false,
@@ -193,6 +196,8 @@ impl Engine {
         } else {
             sharing.connections.max(self.opened_ahead(files))
         };
+        let of = (files, bytes);
+        let shared = self.worth_their_handshakes(&link, of, u32::MAX, shared);
         // Nothing is saved of a server's thoughts, nor of redirects, by asking behind one another.
         let path = self.link.estimate();
         let pipelined = seen.map_or(0, |bandwidth| {
@@ -222,9 +227,12 @@ impl Engine {
             }
             _ => Duration::ZERO,
         };
+        let worthwhile = self.worth_their_handshakes(&link, of, pipelined, separate);
+        let separate = separate.min(worthwhile);
         let together = Together::with_a_flight(mean_size);
         Some(Room {
             separate,
+            worthwhile,
             shared,
             of_new_path,
             requests,
@@ -234,6 +242,26 @@ impl Engine {
             together,
             ..Room::default()
         })
+    }
+
+    /// Of so many connections those that pay for their handshakes, where joules are what counts: as many as are usual, or more.
+    pub(super) fn worth_their_handshakes(
+        &self,
+        link: &LinkEstimate,
+        of: (u64, Bytes),
+        requests: u32,
+        most: u32,
+    ) -> u32 {
+        let handshake = self.handshake();
+        let few = DEFAULT_CHANNELS.max(u32::try_from(self.opened()).unwrap_or(u32::MAX));
+        if !self.policy.is_thrifty() || handshake == Bytes::ZERO || most <= few {
+            return most;
+        }
+        let most = most.min(self.config.limits.max_connections);
+        let in_turn = self.origins.iter().all(|origin| origin.pipelines != Some(false));
+        let of_each = if in_turn { connections::pipelined(requests, few) } else { 1 };
+        let joules = |forecast: &Forecast| self.energy_model.0.predict(forecast).get();
+        connections::least_joules(link, of, of_each, handshake, (few, most), joules)
     }
 
     /// How many answers are asked for at once over connections that are shared, before the first one has told how fast
