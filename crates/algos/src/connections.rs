@@ -109,11 +109,16 @@ const MORE_THAN_ASSUMED: f64 = 4.0;
 /// Files of unknown size have so many times the bytes of the handshakes of connections that are opened for them.
 const FILES_TO_HANDSHAKES: u64 = 28;
 
+/// A path of which nothing is known but its round trip, as fast as it may prove to be.
+pub fn at_best(link: &LinkEstimate) -> LinkEstimate {
+    LinkEstimate { bandwidth: link.bandwidth * MORE_THAN_ASSUMED, ..*link }
+}
+
 /// Connections that may be of use as soon as the first answers over a few of them have told how fast the link
 /// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall take no more
 /// than a part of what they save, which is round trips, and of the whole, over a link that proves slow.
 pub fn ahead(link: &LinkEstimate, files: u64, handshake: Bytes) -> u32 {
-    let useful = flights(link, MORE_THAN_ASSUMED, FIRST_FLIGHT);
+    let useful = flights(&at_best(link), 1.0, FIRST_FLIGHT);
     let bytes = files.saturating_mul(FIRST_FLIGHT.0);
     let cheap = bytes.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
     let soon = (link.bandwidth * link.rtt.mul_f64(HANDSHAKES_TO_SAVED)).0.checked_div(handshake.0);
@@ -161,30 +166,35 @@ pub fn forecast_of_short_files(
     }
 }
 
-/// Which number of connections, `few` or twice as many once or several times, but no more than `most`, draws least for
-/// `files` of so many `bytes` in all, as `joules` tells of a forecast. Each is opened with a `handshake`, bears so many
+/// Joules are forecast, and time is lost for sure: who takes so many times the least has not to wait for it.
+const NEARLY_LEAST: f64 = 1.02;
+
+/// The largest number of connections, `few` or twice as many once or several times, but no more than `most`, that costs
+/// hardly more than the least for `files` of so many `bytes` in all, as `cost` tells of a forecast. Each is opened with a `handshake`, bears so many
 /// requests `of_each` at once, and has a window that doubles with each round trip.
-pub fn least_joules(
+pub fn least_costly(
     link: &LinkEstimate,
     (files, bytes): (u64, Bytes),
     of_each: u32,
     handshake: Bytes,
     (few, most): (u32, u32),
-    joules: impl Fn(&Forecast) -> f64,
+    cost: impl Fn(&Forecast) -> f64,
 ) -> u32 {
-    let cost = |connections: u32| {
+    let of = |connections: u32| {
         let at_once = connections.saturating_mul(of_each);
         let forecast = forecast_of_short_files(link, files, bytes, at_once, 1);
         let flights = bytes.as_f64() / (f64::from(connections) * FIRST_FLIGHT.as_f64());
         let growing = link.rtt.mul_f64((flights + 1.0).log2());
         let duration = forecast.duration.max(growing);
         let rate = bytes / duration;
-        joules(&Forecast { duration, rate, connections, handshake, ..forecast })
+        cost(&Forecast { duration, rate, connections, handshake, ..forecast })
     };
     let doubled = std::iter::successors(Some(few.min(most)), |n| n.checked_mul(2));
     let numbers = doubled.take_while(|n| *n < most).chain([most]);
-    let costs = numbers.map(|connections| (connections, cost(connections)));
-    costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(most, |(connections, _)| connections)
+    let costs: Vec<_> = numbers.map(|connections| (connections, of(connections))).collect();
+    let least = costs.iter().map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
+    let cheap = costs.into_iter().filter(|(_, cost)| *cost <= least * NEARLY_LEAST);
+    cheap.map(|(connections, _)| connections).max().unwrap_or(most)
 }
 
 /// A shorter round trip costs less than a burst that overfills a queue: its last packet is missed only after

@@ -1,5 +1,7 @@
 //! LowE: the least energy (papers/001 section IV, Algorithm 1).
 
+use std::time::Duration;
+
 use super::{
     Decision, Observation, Plan, Policy, count, describe_link, describe_shares, forecast,
     heaviest_first,
@@ -7,7 +9,7 @@ use super::{
 use crate::energy::Forecast;
 use crate::params::{self, Limits};
 use crate::time::Timestamp;
-use crate::units::Bytes;
+use crate::units::{Bytes, Joules};
 
 /// What the energy model must promise before the formulas' number of connections is cut: its seconds
 /// are estimates, and a transfer that was slowed down for nothing costs base power.
@@ -210,6 +212,10 @@ impl Policy for LowE {
 
     fn is_thrifty(&self) -> bool {
         true
+    }
+
+    fn cost(&self, joules: Joules, _: Duration) -> Option<f64> {
+        Some(joules.get())
     }
 
     /// More lanes than the model chose would cost what it saves.

@@ -209,7 +209,9 @@ impl Engine {
         let link = self.link.estimate();
         let ahead = connections::ahead(&link, files, self.handshake()).min(most);
         let bytes = Bytes(files.saturating_mul(connections::FIRST_FLIGHT.0));
-        self.worth_their_handshakes(&link, (files, bytes), u32::MAX, ahead)
+        // Who saves joules plans for what was seen.
+        let link = if self.policy.is_thrifty() { link } else { connections::at_best(&link) };
+        self.worth_their_handshakes(&link, (files, bytes), Some(u32::MAX), ahead)
     }
 
     /// Whether the first answers are on their way, and nothing else has told how fast the path is.

@@ -7,7 +7,7 @@ use pelton_algos::connections::{self, Together};
 use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
-use pelton_algos::units::{BitRate, Bytes};
+use pelton_algos::units::{BitRate, Bytes, Joules};
 
 use super::Engine;
 use super::origin::OriginState;
@@ -197,7 +197,7 @@ impl Engine {
             sharing.connections.max(self.opened_ahead(files))
         };
         let of = (files, bytes);
-        let shared = self.worth_their_handshakes(&link, of, u32::MAX, shared);
+        let shared = self.worth_their_handshakes(&link, of, None, shared);
         // Nothing is saved of a server's thoughts, nor of redirects, by asking behind one another.
         let path = self.link.estimate();
         let pipelined = seen.map_or(0, |bandwidth| {
@@ -227,7 +227,7 @@ impl Engine {
             }
             _ => Duration::ZERO,
         };
-        let worthwhile = self.worth_their_handshakes(&link, of, pipelined, separate);
+        let worthwhile = self.worth_their_handshakes(&link, of, Some(pipelined), separate);
         let separate = separate.min(worthwhile);
         let together = Together::with_a_flight(mean_size);
         Some(Room {
@@ -249,19 +249,29 @@ impl Engine {
         &self,
         link: &LinkEstimate,
         of: (u64, Bytes),
-        requests: u32,
+        requests: Option<u32>,
         most: u32,
     ) -> u32 {
         let handshake = self.handshake();
         let few = DEFAULT_CHANNELS.max(u32::try_from(self.opened()).unwrap_or(u32::MAX));
-        if !self.policy.is_thrifty() || handshake == Bytes::ZERO || most <= few {
+        let counts_joules = self.policy.cost(Joules::ZERO, Duration::ZERO).is_some();
+        if !counts_joules || handshake == Bytes::ZERO || most <= few {
             return most;
         }
         let most = most.min(self.config.limits.max_connections);
         let in_turn = self.origins.iter().all(|origin| origin.pipelines != Some(false));
-        let of_each = if in_turn { connections::pipelined(requests, few) } else { 1 };
-        let joules = |forecast: &Forecast| self.energy_model.0.predict(forecast).get();
-        connections::least_joules(link, of, of_each, handshake, (few, most), joules)
+        let of_each = match requests {
+            None => u32::MAX,
+            Some(requests) if in_turn && self.policy.is_thrifty() => {
+                connections::pipelined(requests, few)
+            }
+            Some(_) => 1,
+        };
+        let cost = |forecast: &Forecast| {
+            let joules = self.energy_model.0.predict(forecast);
+            self.policy.cost(joules, forecast.duration).unwrap_or_default()
+        };
+        connections::least_costly(link, of, of_each, handshake, (few, most), cost)
     }
 
     /// How many answers are asked for at once over connections that are shared, before the first one has told how fast
