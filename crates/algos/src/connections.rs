@@ -109,6 +109,11 @@ const MORE_THAN_ASSUMED: f64 = 4.0;
 /// Files of unknown size have so many times the bytes of the handshakes of connections that are opened for them.
 const FILES_TO_HANDSHAKES: u64 = 28;
 
+/// So many `files` of unknown size, and the bytes that they are taken to have for connections to be opened for them.
+pub const fn of_unknown_sizes(files: u64) -> (u64, Bytes) {
+    (files, Bytes(files.saturating_mul(FIRST_FLIGHT.0)))
+}
+
 /// A path of which nothing is known but its round trip, as fast as it may prove to be.
 pub fn at_best(link: &LinkEstimate) -> LinkEstimate {
     LinkEstimate { bandwidth: link.bandwidth * MORE_THAN_ASSUMED, ..*link }
@@ -119,8 +124,8 @@ pub fn at_best(link: &LinkEstimate) -> LinkEstimate {
 /// than a part of what they save, which is round trips, and of the whole, over a link that proves slow.
 pub fn ahead(link: &LinkEstimate, files: u64, handshake: Bytes) -> u32 {
     let useful = flights(&at_best(link), 1.0, FIRST_FLIGHT);
-    let bytes = files.saturating_mul(FIRST_FLIGHT.0);
-    let cheap = bytes.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
+    let (_, bytes) = of_unknown_sizes(files);
+    let cheap = bytes.0.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
     let soon = (link.bandwidth * link.rtt.mul_f64(HANDSHAKES_TO_SAVED)).0.checked_div(handshake.0);
     useful.min(u32::try_from(cheap.min(soon.unwrap_or(u64::MAX))).unwrap_or(u32::MAX))
 }
@@ -164,37 +169,6 @@ pub fn forecast_of_short_files(
         requests: files.saturating_mul(requests_of_each),
         ..Forecast::default()
     }
-}
-
-/// Joules are forecast, and time is lost for sure: who takes so many times the least has not to wait for it.
-const NEARLY_LEAST: f64 = 1.02;
-
-/// The largest number of connections, `few` or twice as many once or several times, but no more than `most`, that costs
-/// hardly more than the least for `files` of so many `bytes` in all, as `cost` tells of a forecast. Each is opened with a `handshake`, bears so many
-/// requests `of_each` at once, and has a window that doubles with each round trip.
-pub fn least_costly(
-    link: &LinkEstimate,
-    (files, bytes): (u64, Bytes),
-    of_each: u32,
-    handshake: Bytes,
-    (few, most): (u32, u32),
-    cost: impl Fn(&Forecast) -> f64,
-) -> u32 {
-    let of = |connections: u32| {
-        let at_once = connections.saturating_mul(of_each);
-        let forecast = forecast_of_short_files(link, files, bytes, at_once, 1);
-        let flights = bytes.as_f64() / (f64::from(connections) * FIRST_FLIGHT.as_f64());
-        let growing = link.rtt.mul_f64((flights + 1.0).log2());
-        let duration = forecast.duration.max(growing);
-        let rate = bytes / duration;
-        cost(&Forecast { duration, rate, connections, handshake, ..forecast })
-    };
-    let doubled = std::iter::successors(Some(few.min(most)), |n| n.checked_mul(2));
-    let numbers = doubled.take_while(|n| *n < most).chain([most]);
-    let costs: Vec<_> = numbers.map(|connections| (connections, of(connections))).collect();
-    let least = costs.iter().map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
-    let cheap = costs.into_iter().filter(|(_, cost)| *cost <= least * NEARLY_LEAST);
-    cheap.map(|(connections, _)| connections).max().unwrap_or(most)
 }
 
 /// A shorter round trip costs less than a burst that overfills a queue: its last packet is missed only after

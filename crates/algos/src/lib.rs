@@ -54,6 +54,7 @@ pub mod link;
 pub mod losses;
 pub mod machines;
 pub mod memory;
+pub mod opening;
 pub mod outlook;
 pub mod overdue;
 pub mod pace;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pelton_algos::connections;
 use pelton_algos::crowding::Crowding;
+use pelton_algos::opening::Work;
 use pelton_algos::pace::Pace;
 use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
@@ -208,10 +209,15 @@ impl Engine {
         let most = self.config.limits.max_files.unwrap_or(u32::MAX);
         let link = self.link.estimate();
         let ahead = connections::ahead(&link, files, self.handshake()).min(most);
-        let bytes = Bytes(files.saturating_mul(connections::FIRST_FLIGHT.0));
+        let of = connections::of_unknown_sizes(files);
         // Who saves joules plans for what was seen.
-        let link = if self.policy.is_thrifty() { link } else { connections::at_best(&link) };
-        self.worth_their_handshakes(&link, (files, bytes), Some(u32::MAX), ahead)
+        let (link, requests) = if self.policy.is_thrifty() {
+            (link, u32::MAX)
+        } else {
+            (connections::at_best(&link), 1)
+        };
+        let work = Work { files: of.0, bytes: of.1, of_each: requests, behind: 1, handshake: self.handshake() };
+        self.worth_their_handshakes(&link, work, ahead)
     }
 
     /// Whether the first answers are on their way, and nothing else has told how fast the path is.

@@ -6,6 +6,7 @@ use pelton_algos::cluster::{self, Cluster};
 use pelton_algos::connections::{self, Together};
 use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
+use pelton_algos::opening::Work;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
 use pelton_algos::units::{BitRate, Bytes, Joules};
 
@@ -18,6 +19,9 @@ const WORTH_WAITING: f64 = 0.95;
 
 /// So many bandwidth-delay products are worth the handshakes of further connections, and what their windows lose until they grow.
 const PRODUCTS_LEFT: u64 = 2;
+
+/// A handshake over TLS takes two round trips, and the request behind it another one.
+const BEHIND: u32 = 3;
 
 /// Connections that the path has room for.
 #[derive(Debug, Clone, Copy)]
@@ -196,8 +200,17 @@ impl Engine {
         } else {
             sharing.connections.max(self.opened_ahead(files))
         };
-        let of = (files, bytes);
-        let shared = self.worth_their_handshakes(&link, of, None, shared);
+        let of = if knows_sizes { (files, bytes) } else { connections::of_unknown_sizes(files) };
+        let as_seen = seen.map_or(link, |bandwidth| LinkEstimate { bandwidth, ..link });
+        let in_turn = self.origins.iter().all(|origin| origin.pipelines != Some(false));
+        let work = Work {
+            files: of.0,
+            bytes: of.1,
+            of_each: u32::MAX,
+            behind: BEHIND,
+            handshake: self.handshake(),
+        };
+        let shared = self.worth_their_handshakes(&as_seen, work, shared);
         // Nothing is saved of a server's thoughts, nor of redirects, by asking behind one another.
         let path = self.link.estimate();
         let pipelined = seen.map_or(0, |bandwidth| {
@@ -227,7 +240,11 @@ impl Engine {
             }
             _ => Duration::ZERO,
         };
-        let worthwhile = self.worth_their_handshakes(&link, of, Some(pipelined), separate);
+        let worthwhile = {
+            let there = DEFAULT_CHANNELS.max(u32::try_from(self.opened()).unwrap_or(u32::MAX));
+            let of_each = if in_turn { connections::pipelined(pipelined, there) } else { 1 };
+            self.worth_their_handshakes(&as_seen, Work { of_each, ..work }, separate)
+        };
         let separate = separate.min(worthwhile);
         let together = Together::with_a_flight(mean_size);
         Some(Room {
@@ -244,34 +261,18 @@ impl Engine {
         })
     }
 
-    /// Of so many connections those that pay for their handshakes, where joules are what counts: as many as are usual, or more.
-    pub(super) fn worth_their_handshakes(
-        &self,
-        link: &LinkEstimate,
-        of: (u64, Bytes),
-        requests: Option<u32>,
-        most: u32,
-    ) -> u32 {
-        let handshake = self.handshake();
-        let few = DEFAULT_CHANNELS.max(u32::try_from(self.opened()).unwrap_or(u32::MAX));
+    /// Of so many connections those that are worth their handshakes, where joules count: as many as are usual, or more.
+    pub(super) fn worth_their_handshakes(&self, link: &LinkEstimate, work: Work, most: u32) -> u32 {
+        let there = DEFAULT_CHANNELS.max(u32::try_from(self.opened()).unwrap_or(u32::MAX));
         let counts_joules = self.policy.cost(Joules::ZERO, Duration::ZERO).is_some();
-        if !counts_joules || handshake == Bytes::ZERO || most <= few {
+        if !counts_joules || work.handshake == Bytes::ZERO || most <= there {
             return most;
         }
         let most = most.min(self.config.limits.max_connections);
-        let in_turn = self.origins.iter().all(|origin| origin.pipelines != Some(false));
-        let of_each = match requests {
-            None => u32::MAX,
-            Some(requests) if in_turn && self.policy.is_thrifty() => {
-                connections::pipelined(requests, few)
-            }
-            Some(_) => 1,
-        };
-        let cost = |forecast: &Forecast| {
+        work.connections(link, there, most, |forecast| {
             let joules = self.energy_model.0.predict(forecast);
             self.policy.cost(joules, forecast.duration).unwrap_or_default()
-        };
-        connections::least_costly(link, of, of_each, handshake, (few, most), cost)
+        })
     }
 
     /// How many answers are asked for at once over connections that are shared, before the first one has told how fast
