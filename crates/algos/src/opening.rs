@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::connections::FIRST_FLIGHT;
 use crate::energy::Forecast;
 use crate::link::LinkEstimate;
-use crate::units::Bytes;
+use crate::units::{Bytes, Joules};
 
 /// Joules are forecast, and time is lost for sure: who takes so many times the least has not to wait for it.
 const NEARLY_LEAST: f64 = 1.02;
@@ -53,17 +53,17 @@ impl Work {
     }
 
     /// How many connections there should be where `there` are some: those, or twice as many once or several times, and no
-    /// more than `most`. The largest number that costs hardly more than the least, as `cost` tells of a forecast.
+    /// more than `most`. The largest number that draws hardly more than the least, as `joules` tells of a forecast.
     pub fn connections(
         &self,
         link: &LinkEstimate,
         there: u32,
         most: u32,
-        cost: impl Fn(&Forecast) -> f64,
+        joules: impl Fn(&Forecast) -> Joules,
     ) -> u32 {
         let of = |connections: u32| {
             let duration = self.duration(link, there, connections - there);
-            cost(&Forecast {
+            joules(&Forecast {
                 bytes: self.bytes,
                 rate: self.bytes / duration,
                 duration,
@@ -72,12 +72,13 @@ impl Work {
                 requests: self.files,
                 ..Forecast::default()
             })
+            .get()
         };
         let doubled = iter::successors(Some(there), |n| n.checked_mul(2));
         let numbers = doubled.take_while(|n| *n < most).chain([most.max(there)]);
-        let costs: Vec<_> = numbers.map(|connections| (connections, of(connections))).collect();
-        let least = costs.iter().map(|(_, cost)| *cost).fold(f64::INFINITY, f64::min);
-        let cheap = costs.into_iter().filter(|(_, cost)| *cost <= least * NEARLY_LEAST);
+        let draws: Vec<_> = numbers.map(|connections| (connections, of(connections))).collect();
+        let least = draws.iter().map(|(_, joules)| *joules).fold(f64::INFINITY, f64::min);
+        let cheap = draws.into_iter().filter(|(_, joules)| *joules <= least * NEARLY_LEAST);
         cheap.map(|(connections, _)| connections).max().unwrap_or(most)
     }
 }

@@ -13,7 +13,6 @@ mod hat;
 mod lowe;
 
 use std::fmt;
-use std::time::Duration;
 
 pub use eht::{Eht, EhtConfig, Objective, Weighting};
 pub use fixed::{Fixed, FixedConfig};
@@ -194,12 +193,6 @@ pub trait Policy: Send + fmt::Debug {
     /// a file while there are whole ones.
     fn is_thrifty(&self) -> bool {
         false
-    }
-
-    /// What a transfer of so many joules and so long costs, less being better, where joules count at all.
-    fn cost(&self, joules: Joules, duration: Duration) -> Option<f64> {
-        let _ = (joules, duration);
-        None
     }
 }
 

@@ -14,7 +14,6 @@ use crate::cluster::Cluster;
 use crate::energy::Forecast;
 use crate::link::LinkEstimate;
 use crate::time::Timestamp;
-use crate::units::Joules;
 
 /// So many times as many channels as a search could try are another question than it answered.
 const MANY_MORE: u32 = 2;
@@ -379,11 +378,6 @@ impl Policy for Eht {
     /// What a search measures, or has measured, is so many channels as they were planned.
     fn prefers_files(&self) -> bool {
         !matches!(self.phase, Phase::Searching(_) | Phase::Settled { searched: Some(_), .. })
-    }
-
-    /// Equation 1, upside down: of the same bytes.
-    fn cost(&self, joules: Joules, duration: Duration) -> Option<f64> {
-        Some(joules.get() * duration.as_secs_f64())
     }
 
     fn next_timeout(&self) -> Option<Timestamp> {

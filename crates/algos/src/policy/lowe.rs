@@ -1,7 +1,5 @@
 //! LowE: the least energy (papers/001 section IV, Algorithm 1).
 
-use std::time::Duration;
-
 use super::{
     Decision, Observation, Plan, Policy, count, describe_link, describe_shares, forecast,
     heaviest_first,
@@ -9,7 +7,7 @@ use super::{
 use crate::energy::Forecast;
 use crate::params::{self, Limits};
 use crate::time::Timestamp;
-use crate::units::{Bytes, Joules};
+use crate::units::Bytes;
 
 /// What the energy model must promise before the formulas' number of connections is cut: its seconds
 /// are estimates, and a transfer that was slowed down for nothing costs base power.
@@ -212,10 +210,6 @@ impl Policy for LowE {
 
     fn is_thrifty(&self) -> bool {
         true
-    }
-
-    fn cost(&self, joules: Joules, _: Duration) -> Option<f64> {
-        Some(joules.get())
     }
 
     /// More lanes than the model chose would cost what it saves.

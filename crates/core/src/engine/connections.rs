@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use pelton_algos::connections;
 use pelton_algos::crowding::Crowding;
-use pelton_algos::opening::Work;
 use pelton_algos::pace::Pace;
 use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
@@ -26,6 +25,9 @@ impl OriginState {
         }
     }
 }
+
+/// Connections that are opened ahead are there a round trip after the first ones.
+const BEHIND_FIRST: u32 = 1;
 
 impl Engine {
     /// A host was reached: how long the path is is known.
@@ -210,14 +212,7 @@ impl Engine {
         let link = self.link.estimate();
         let ahead = connections::ahead(&link, files, self.handshake()).min(most);
         let of = connections::of_unknown_sizes(files);
-        // Who saves joules plans for what was seen.
-        let (link, requests) = if self.policy.is_thrifty() {
-            (link, u32::MAX)
-        } else {
-            (connections::at_best(&link), 1)
-        };
-        let work = Work { files: of.0, bytes: of.1, of_each: requests, behind: 1, handshake: self.handshake() };
-        self.worth_their_handshakes(&link, work, ahead)
+        ahead.min(self.worth_their_handshakes(&link, of, (u32::MAX, BEHIND_FIRST), ahead))
     }
 
     /// Whether the first answers are on their way, and nothing else has told how fast the path is.

@@ -8,7 +8,7 @@ use pelton_algos::energy::Forecast;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::opening::Work;
 use pelton_algos::params::{DEFAULT_CHANNELS, SPLIT_FLOOR};
-use pelton_algos::units::{BitRate, Bytes, Joules};
+use pelton_algos::units::{BitRate, Bytes};
 
 use super::Engine;
 use super::origin::OriginState;
@@ -28,7 +28,7 @@ const BEHIND: u32 = 3;
 pub(super) struct Room {
     /// Where each bears one request.
     pub(super) separate: u32,
-    /// Those that pay for their handshakes, where joules are what counts.
+    /// Those that are worth their handshakes, where joules are what counts.
     pub(super) worthwhile: u32,
     /// Where requests share them.
     pub(super) shared: u32,
@@ -202,15 +202,8 @@ impl Engine {
         };
         let of = if knows_sizes { (files, bytes) } else { connections::of_unknown_sizes(files) };
         let as_seen = seen.map_or(link, |bandwidth| LinkEstimate { bandwidth, ..link });
-        let in_turn = self.origins.iter().all(|origin| origin.pipelines != Some(false));
-        let work = Work {
-            files: of.0,
-            bytes: of.1,
-            of_each: u32::MAX,
-            behind: BEHIND,
-            handshake: self.handshake(),
-        };
-        let shared = self.worth_their_handshakes(&as_seen, work, shared);
+        let over_shared = (u32::MAX, BEHIND);
+        let shared = shared.min(self.worth_their_handshakes(&as_seen, of, over_shared, shared));
         // Nothing is saved of a server's thoughts, nor of redirects, by asking behind one another.
         let path = self.link.estimate();
         let pipelined = seen.map_or(0, |bandwidth| {
@@ -240,11 +233,9 @@ impl Engine {
             }
             _ => Duration::ZERO,
         };
-        let worthwhile = {
-            let there = DEFAULT_CHANNELS.max(u32::try_from(self.opened()).unwrap_or(u32::MAX));
-            let of_each = if in_turn { connections::pipelined(pipelined, there) } else { 1 };
-            self.worth_their_handshakes(&as_seen, Work { of_each, ..work }, separate)
-        };
+        let in_order = self.origins.iter().all(|origin| origin.pipelines != Some(false));
+        let at_once = if in_order { pipelined } else { 1 };
+        let worthwhile = self.worth_their_handshakes(&as_seen, of, (at_once, BEHIND), separate);
         let separate = separate.min(worthwhile);
         let together = Together::with_a_flight(mean_size);
         Some(Room {
@@ -261,18 +252,24 @@ impl Engine {
         })
     }
 
-    /// Of so many connections those that are worth their handshakes, where joules count: as many as are usual, or more.
-    pub(super) fn worth_their_handshakes(&self, link: &LinkEstimate, work: Work, most: u32) -> u32 {
-        let there = DEFAULT_CHANNELS.max(u32::try_from(self.opened()).unwrap_or(u32::MAX));
-        let counts_joules = self.policy.cost(Joules::ZERO, Duration::ZERO).is_some();
-        if !counts_joules || work.handshake == Bytes::ZERO || most <= there {
-            return most;
+    /// Of so many connections those that are worth their handshakes, where joules are what counts: as many as are usual, or
+    /// more. `at_once` requests go over them together. No bound for everybody else.
+    pub(super) fn worth_their_handshakes(
+        &self,
+        link: &LinkEstimate,
+        (files, bytes): (u64, Bytes),
+        (at_once, behind): (u32, u32),
+        most: u32,
+    ) -> u32 {
+        let (handshake, there) = (self.handshake(), self.opened().max(DEFAULT_CHANNELS.into()));
+        let there = u32::try_from(there).unwrap_or(u32::MAX);
+        if !self.policy.is_thrifty() || handshake == Bytes::ZERO || most <= there {
+            return u32::MAX;
         }
+        let of_each = at_once.div_ceil(there).max(1);
+        let work = Work { files, bytes, of_each, behind, handshake };
         let most = most.min(self.config.limits.max_connections);
-        work.connections(link, there, most, |forecast| {
-            let joules = self.energy_model.0.predict(forecast);
-            self.policy.cost(joules, forecast.duration).unwrap_or_default()
-        })
+        work.connections(link, there, most, |forecast| self.energy_model.0.predict(forecast))
     }
 
     /// How many answers are asked for at once over connections that are shared, before the first one has told how fast
