@@ -1,8 +1,6 @@
 //! Whether several machines answer under the name of one host, and differ in what they have: behind a balancer one may
 //! have no ranges, another version of a file, or no such file.
 
-use crate::time::Timestamp;
-
 /// So many ranges of a file that are answered otherwise, though others are given, tell that some machine has none.
 const MOST_OTHERWISE: u32 = 3;
 
@@ -13,8 +11,8 @@ const DIFFERING_FILES: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreement {
     has_come: bool,
-    /// When an answer was last of the version that is known. `None`: that is of an earlier run.
-    agreed_at: Option<Timestamp>,
+    /// An answer was of the version that is known: else that is of an earlier run.
+    has_agreed: bool,
     otherwise: u32,
     differs: bool,
 }
@@ -22,12 +20,12 @@ pub struct Agreement {
 impl Agreement {
     /// It has not been asked for.
     pub const NONE_YET: Self =
-        Self { has_come: false, agreed_at: None, otherwise: 0, differs: false };
+        Self { has_come: false, has_agreed: false, otherwise: 0, differs: false };
 
     /// An answer had the file, in the version that is known.
-    pub const fn on_answer(&mut self, now: Timestamp) {
+    pub const fn on_answer(&mut self) {
         self.has_come = true;
-        self.agreed_at = Some(now);
+        self.has_agreed = true;
     }
 
     /// A range of it was answered otherwise, though it is said that there are ranges.
@@ -38,7 +36,7 @@ impl Agreement {
     /// What was known of its version holds no more.
     pub const fn forget_version(&mut self) {
         self.otherwise = 0;
-        self.agreed_at = None;
+        self.has_agreed = false;
     }
 
     /// It is asked for at another place from now on.
@@ -57,10 +55,10 @@ impl Agreement {
         self.otherwise >= MOST_OTHERWISE
     }
 
-    /// Whether it is another machine that has another version, as an answer to what was asked for at `asked_at` has it, and
-    /// not the file that has changed: one of the known version came meanwhile, or the file `was_just_begun`.
-    pub fn has_two_versions(&self, asked_at: Timestamp, was_just_begun: bool) -> bool {
-        self.agreed_at.is_some_and(|agreed| was_just_begun || agreed > asked_at)
+    /// Whether it is another machine that has another version, and not the file that has changed: it `was_just_begun`. Later
+    /// a file that changes has two versions at once, too, among the answers that are under way.
+    pub const fn has_two_versions(&self, was_just_begun: bool) -> bool {
+        self.has_agreed && was_just_begun
     }
 }
 
@@ -89,26 +87,14 @@ impl Machines {
 mod tests {
     use super::*;
 
-    const fn at(millis: u64) -> Timestamp {
-        Timestamp::from_millis(millis)
-    }
-
     #[test]
-    fn two_versions_at_once_are_of_two_machines() {
+    fn a_file_that_was_just_begun_does_not_change() {
         let mut file = Agreement::NONE_YET;
-        assert!(!file.has_two_versions(at(0), true), "what an earlier run has left may be old");
-        file.on_answer(at(100));
-        assert!(
-            file.has_two_versions(at(50), false),
-            "the known one came after that was asked for"
-        );
-        assert!(!file.has_two_versions(at(100), false), "it may have changed");
-        assert!(
-            file.has_two_versions(at(100), true),
-            "hardly any file changes just after it was begun"
-        );
+        assert!(!file.has_two_versions(true), "what an earlier run has left may be old");
+        file.on_answer();
+        assert!(file.has_two_versions(true) && !file.has_two_versions(false));
         file.forget_version();
-        assert!(!file.has_two_versions(at(50), true));
+        assert!(!file.has_two_versions(true));
     }
 
     #[test]

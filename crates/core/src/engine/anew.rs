@@ -67,13 +67,13 @@ impl Engine {
     /// The server's file is another one than before, as `reason` says, and `stream` was told so.
     pub(super) fn on_changed(&mut self, file: FileId, stream: &Stream, reason: String) {
         // Hardly any file changes just after it was begun.
-        let is_early = self.loses_little(file);
+        let is_early = self.has_just_begun(file);
         let entry = &mut self.files[file.index()];
         // Another place may well have another version.
         entry.restarts += u32::from(!entry.unproven);
         // Perhaps several machines answer, and none agrees with another: what one of them sends in one
         // body is of one version.
-        let disagree = !entry.unproven && entry.agreement.has_two_versions(stream.began, is_early);
+        let disagree = !entry.unproven && entry.agreement.has_two_versions(is_early);
         entry.ignores_ranges |= disagree || entry.restarts > 1;
         if disagree {
             self.note_differing(file, stream);

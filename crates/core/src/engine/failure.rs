@@ -348,6 +348,11 @@ impl Engine {
         entry.ranges.done_bytes() <= little.0 || entry.ranges.stream_ids().any(is_plain)
     }
 
+    /// Whether next to nothing of `file` has come.
+    pub(super) fn has_just_begun(&self, file: FileId) -> bool {
+        self.files[file.index()].ranges.done_bytes() <= LITTLE.0
+    }
+
     /// Whether so many ranges of a file were refused, or their connections closed, and none was given, while one body
     /// brings all of it. Where its host gives no first parts either one is enough, or two without such a body.
     fn are_ranges_vain(&mut self, stream: &Stream, kind: ErrorKind) -> bool {

@@ -66,7 +66,7 @@ impl Engine {
             return;
         }
         let entry = &mut self.files[file.index()];
-        entry.agreement.on_answer(now);
+        entry.agreement.on_answer();
         entry.modified = head.modified;
         entry.promised = entry.promised.take().or(head.digest.take());
         if asked.whole {

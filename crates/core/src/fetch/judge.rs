@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use http::header::ACCEPT_RANGES;
+use http::header::{ACCEPT_RANGES, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
 
 use super::digests;
@@ -12,7 +12,7 @@ use super::fields::{
 };
 use super::status::{may_be_about_the_range, status_error};
 use crate::connection::{GetResponse, shown};
-use crate::engine::{Fetch, Head, Outcome};
+use crate::engine::{Fetch, Head, Outcome, Validator};
 use crate::{Error, ErrorKind, Result};
 
 pub(super) enum Verdict {
@@ -115,7 +115,15 @@ fn part(
     };
     match status {
         StatusCode::PARTIAL_CONTENT => {}
-        StatusCode::OK => return refused("the server answered a range with the whole file"),
+        StatusCode::OK => {
+            // RFC 9110, section 13.1.5: so it is where the file is another one than `If-Range` names.
+            let known = fetch.validator.as_ref();
+            return match (known.and_then(|it| same_version(it, &validator(headers))), something_else(fetch, headers)) {
+                (Some(false), _) => changed("is another one"),
+                (_, Some(what)) => Err(wrong(fetch, &what)),
+                _ => refused("the server answered a range with the whole file"),
+            };
+        }
         StatusCode::RANGE_NOT_SATISFIABLE => {
             let differs = |total: u64| fetch.total.is_some_and(|known| known != total);
             return match unsatisfied_total(headers) {
@@ -160,6 +168,27 @@ fn part(
     }
     // RFC 9110, section 15.3.7: it may be less than was asked for.
     Ok(Ok(Part { total: total.or(fetch.total), end: Some(end) }))
+}
+
+/// What an answer to a request for a range is that can't be its file: nothing tells a version of it, as its file had, and its
+/// size is another one. Networks that want a sign-in and servers that are asked too much answer with pages, and such
+/// pages pass.
+fn something_else(fetch: &Fetch, headers: &HeaderMap) -> Option<String> {
+    let had_version = fetch.validator.as_ref().is_some_and(|it| *it != Validator::default());
+    let has_version = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
+    let total = fetch.total.filter(|_| had_version && !has_version && !encoded(headers))?;
+    let kind = text(headers, &CONTENT_TYPE).map(|kind| kind.split(';').next().unwrap_or(kind).trim());
+    let is_page = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("text/html"));
+    let size = match content_length(headers) {
+        Some(length) if length != total => format!("{length} bytes"),
+        None if is_page => "something".to_owned(),
+        _ => return None,
+    };
+    let kind = kind.map(|kind| format!(" of {kind}")).unwrap_or_default();
+    Some(format!(
+        "the server answered a range with {size}{kind} that tell no version, and the file has {total} bytes and one; \
+         does it, or the network, want a sign-in?"
+    ))
 }
 
 fn wrong(fetch: &Fetch, what: &str) -> Error {
