@@ -314,9 +314,10 @@ impl Recorder {
 
     /// A server tells no version of a file that is long: told once, of the first.
     pub(crate) fn came_without_version(&mut self, now: Timestamp, url: &url::Url) {
-        const WHY: &str = "the server tells no version of it (no ETag, no Last-Modified), and parts of two might be \
-                           joined: files like that come over one stream each. A digest in the list splits them \
-                           safely, and --assume-unchanged without";
+        const WHY: &str = "the server tells no version of it that could be relied on (neither a strong ETag nor a \
+                           Last-Modified older than its Date), and parts of two might be joined: files like that \
+                           come over one stream each. A digest in the list splits them safely, and \
+                           --assume-unchanged without";
         if !std::mem::replace(&mut self.has_told_of_version, true) {
             self.warned(now, url, format!("{}: {WHY}", shown(url)));
         }

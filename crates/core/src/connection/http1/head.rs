@@ -49,6 +49,8 @@ pub(super) fn read(buffer: &mut BytesMut) -> io::Result<Option<Response<()>>> {
     let mut parsed = httparse::Response::new(&mut fields);
     let mut config = httparse::ParserConfig::default();
     config.allow_obsolete_multiline_headers_in_responses(true);
+    // RFC 9112, section 5.1: to be removed from a response.
+    config.allow_spaces_after_header_name_in_responses(true);
     let read = config.parse_response(&mut parsed, buffer).map_err(malformed)?;
     let httparse::Status::Complete(length) = read else {
         return match buffer.len() {
@@ -181,6 +183,13 @@ mod tests {
         assert!(read(&mut buffer).unwrap().is_none());
         buffer.extend_from_slice(&vec![b'x'; LONGEST_HEAD]);
         assert!(read(&mut buffer).is_err());
+    }
+
+    #[test]
+    fn spaces_before_a_colon_are_removed() {
+        let answer = response("HTTP/1.1 200 OK\r\nX-Name : abc\r\nContent-Length : 5\r\n\r\n");
+        assert_eq!(answer.headers()["x-name"], "abc");
+        assert_eq!(framing(&Method::GET, &answer).unwrap(), Framing::Length(5));
     }
 
     #[test]
