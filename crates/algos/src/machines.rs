@@ -106,7 +106,7 @@ mod tests {
         }
         file.on_answered_otherwise();
         assert!(file.lacks_ranges_somewhere());
-        file.on_answer(at(1));
+        file.on_answer();
         file.move_away();
         assert!(
             !file.lacks_ranges_somewhere() && !file.has_come(),

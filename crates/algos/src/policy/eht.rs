@@ -1,9 +1,11 @@
 //! EHT: the most throughput per joule (papers/001 section IV, Algorithm 3).
 
+mod doubt;
 mod search;
 
 use std::time::Duration;
 
+use doubt::Doubt;
 use search::{Found, Search};
 
 use super::{
@@ -112,6 +114,7 @@ impl Default for EhtConfig {
 pub struct Eht {
     config: EhtConfig,
     phase: Phase,
+    doubt: Doubt,
 }
 
 #[derive(Debug, Clone)]
@@ -136,8 +139,8 @@ impl Default for Eht {
 
 impl Eht {
     /// A policy that has not searched yet.
-    pub const fn new(config: EhtConfig) -> Self {
-        Self { config, phase: Phase::Undecided }
+    pub fn new(config: EhtConfig) -> Self {
+        Self { config, phase: Phase::Undecided, doubt: Doubt::default() }
     }
 
     /// The number of active channels that the search or the model chose, once it has: the
@@ -348,11 +351,21 @@ impl Policy for Eht {
             }
             settled @ Phase::Settled { .. } => settled,
         };
+        match &self.phase {
+            Phase::Settled { channels, searched: None, .. } if *channels < most => {
+                self.doubt.look(now, observation);
+            }
+            _ => self.doubt.rest(),
+        }
         let link = describe_link(&observation.link);
         let (channels, why) = match &self.phase {
             Phase::Searching(search) => (search.channels().min(most), search.step()),
             Phase::Settled { channels, searched: Some(found), .. } => {
                 (*channels.min(&most), found.why.clone())
+            }
+            Phase::Settled { channels, .. } if *channels < most && self.doubt.is_contradicted() => {
+                let why = format!("far less comes than a model promised of fewer, so all {most} channels");
+                (most, why)
             }
             Phase::Settled { channels, .. } => {
                 let channels = *channels.min(&most);
@@ -383,7 +396,7 @@ impl Policy for Eht {
     fn next_timeout(&self) -> Option<Timestamp> {
         match &self.phase {
             Phase::Searching(search) => Some(search.next_timeout()),
-            _ => None,
+            _ => self.doubt.due(),
         }
     }
 }

@@ -225,3 +225,29 @@ fn a_link_that_becomes_faster_within_a_search_is_searched_anew() {
     assert_eq!(tried[..3], [7, 10, 7], "{tried:?}");
     assert_eq!(eht.efficient_channels(), Some(7), "{tried:?}");
 }
+
+#[test]
+fn what_a_model_promised_and_does_not_come_is_not_waited_for() {
+    let clusters = [Cluster::new(crate::cluster::SizeClass::Medium, 30, Bytes(9_000_000))];
+    let model = ConstantPower::default();
+    let mut seen = observation(&clusters, &model);
+    seen.is_told = true;
+    let bandwidth = seen.link.bandwidth;
+    for (part, expected) in [(0.5, None), (0.1, Some(seen.limits.max_channels))] {
+        let mut eht = Eht::new(EhtConfig { efficient_channels: Some(1), ..EhtConfig::default() });
+        let mut now = Timestamp::START;
+        let first = eht.decide(now, &seen).channels();
+        for _ in 0..3 {
+            let next = eht.next_timeout().unwrap_or(now + Duration::from_secs(2));
+            seen.delivered += bandwidth * part * (next - now);
+            now = next;
+            let later = eht.decide(now, &seen);
+            if expected.is_none() {
+                assert_eq!(later.channels(), first);
+            }
+        }
+        assert_eq!(first, 1);
+        let last = eht.decide(now, &seen);
+        assert_eq!(last.channels(), expected.unwrap_or(first), "{}", last.reason);
+    }
+}
