@@ -364,7 +364,9 @@ impl Policy for Eht {
                 (*channels.min(&most), found.why.clone())
             }
             Phase::Settled { channels, .. } if *channels < most && self.doubt.is_contradicted() => {
-                let why = format!("far less comes than a model promised of fewer, so all {most} channels");
+                let why = format!(
+                    "far less comes than a model promised of fewer, so all {most} channels"
+                );
                 (most, why)
             }
             Phase::Settled { channels, .. } => {

@@ -118,7 +118,10 @@ fn part(
         StatusCode::OK => {
             // RFC 9110, section 13.1.5: so it is where the file is another one than `If-Range` names.
             let known = fetch.validator.as_ref();
-            return match (known.and_then(|it| same_version(it, &validator(headers))), something_else(fetch, headers)) {
+            return match (
+                known.and_then(|it| same_version(it, &validator(headers))),
+                something_else(fetch, headers),
+            ) {
                 (Some(false), _) => changed("is another one"),
                 (_, Some(what)) => Err(wrong(fetch, &what)),
                 _ => refused("the server answered a range with the whole file"),
@@ -175,9 +178,10 @@ fn part(
 /// pages pass.
 fn something_else(fetch: &Fetch, headers: &HeaderMap) -> Option<String> {
     let had_version = fetch.validator.as_ref().is_some_and(|it| *it != Validator::default());
-    let has_version = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
-    let total = fetch.total.filter(|_| had_version && !has_version && !encoded(headers))?;
-    let kind = text(headers, &CONTENT_TYPE).map(|kind| kind.split(';').next().unwrap_or(kind).trim());
+    let tells_version = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
+    let total = fetch.total.filter(|_| had_version && !tells_version && !encoded(headers))?;
+    let kind =
+        text(headers, &CONTENT_TYPE).map(|kind| kind.split(';').next().unwrap_or(kind).trim());
     let is_page = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("text/html"));
     let size = match content_length(headers) {
         Some(length) if length != total => format!("{length} bytes"),

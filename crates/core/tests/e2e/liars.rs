@@ -2,7 +2,8 @@
 //! never come under a final name.
 
 use std::fs;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pelton_core::engine::EngineConfig;
@@ -452,6 +453,45 @@ fn a_file_that_never_stays_the_same() {
     // In the end without ranges, and no body comes to its end.
     let message = assert_fails(&client(), &server, ErrorKind::ShortBody);
     assert!(message.contains("after 3 attempts"), "{message}");
+}
+
+/// What a network answers that wants a sign-in first: without any version.
+fn sign_in() -> Reply {
+    let page = b"<html>Sign in</html>";
+    Reply::status("200 OK")
+        .field("Content-Type", "text/html")
+        .field("Content-Length", page.len())
+        .body(page.to_vec())
+}
+
+#[test]
+fn a_page_in_place_of_ranges_passes() {
+    let server = serve(|request| match request.number {
+        2..6 => sign_in(),
+        _ => honest(&content(), request),
+    });
+    let report = assert_arrives(&splitting(), &server, &bytes());
+    assert_eq!(file(&report, "f").restarts, 0, "nothing is thrown away for a page");
+}
+
+#[test]
+fn a_page_that_stays_takes_nothing_away() {
+    let signed_in = Arc::new(AtomicBool::new(false));
+    let lets_in = Arc::clone(&signed_in);
+    let server = serve(move |request| {
+        let lets_in = request.number < 2 || lets_in.load(Ordering::Relaxed);
+        if lets_in { honest(&content(), request) } else { sign_in() }
+    });
+    let out = tempfile::tempdir().unwrap();
+    let get = || run(splitting().download([server.url("/f")]).into_dir(out.path()));
+    let refused = get();
+    let error = file(&refused, "f").error.clone().expect("no page is the file");
+    assert!(error.message.contains("text/html") && error.message.contains("sign-in"), "{error:?}");
+    assert_eq!(names(out.path()), ["f.part".to_owned(), "f.part.state".to_owned()].into());
+    signed_in.store(true, Ordering::Relaxed);
+    let report = get();
+    assert!(report.is_complete() && file(&report, "f").resumed_from > 0);
+    assert!(tree(out.path())["f"] == bytes(), "other bytes");
 }
 
 #[test]

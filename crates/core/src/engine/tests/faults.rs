@@ -495,9 +495,13 @@ fn a_changed_validator_restarts_that_file_alone() {
     world.run_for(secs(1));
     world.host_mut("one").files.insert("/0".to_owned(), Remote { size: 20 * MB, version: 2 });
     world.break_one(0, ErrorKind::ShortBody);
+    let changed = world.now;
     world.run();
     world.assert_all_complete();
     assert_eq!(world.local[0].restarts, 1);
+    let later =
+        world.fetches_of(0).into_iter().filter(|(at, it)| *at > changed && it.range.is_some());
+    assert!(later.count() > 3, "it goes on in parts");
     assert_eq!(world.local[1].restarts, 0);
     assert_eq!(world.local[1].brought, 20 * MB);
     assert_eq!(world.local[0].modified, Some(Remote { size: 0, version: 2 }.modified()));
