@@ -263,7 +263,7 @@ impl Engine {
     ) -> u32 {
         let (handshake, there) = (self.handshake(), self.opened().max(DEFAULT_CHANNELS.into()));
         let there = u32::try_from(there).unwrap_or(u32::MAX);
-        if !self.policy.is_thrifty() || handshake == Bytes::ZERO || most <= there {
+        if !self.policy.is_thrifty() || handshake == Bytes::ZERO {
             return u32::MAX;
         }
         let of_each = at_once.div_ceil(there).max(1);
