@@ -53,6 +53,11 @@ pub enum Opened {
     Fresh,
     /// A part that can be continued.
     Part(Resumable),
+    /// A part that can't.
+    Unusable {
+        /// Bytes that an earlier run has written of it, as far as known.
+        bytes: u64,
+    },
     /// A file of that name; whether it is the server's is not known yet.
     Existing(Existing),
     /// A file of that name with the digest that was promised.

@@ -14,6 +14,10 @@ use crate::ErrorKind;
 use crate::catalog::FileSpec;
 use crate::connection::shown;
 
+/// Why what an earlier run left of a file is not continued.
+const UNUSABLE: &str = "what an earlier run left has no record of what is there, and of which version (of files whose \
+                        server tells none that can be relied on there is none)";
+
 impl Engine {
     pub(super) fn on_opened(&mut self, now: Timestamp, file: FileId, opened: Opened) {
         let waits = matches!(&opened, Opened::Failed(failure) if self.waits_out(failure));
@@ -30,6 +34,10 @@ impl Engine {
         entry.opened = Some(OpenedAs::Writable);
         match opened {
             Opened::Fresh => {}
+            Opened::Unusable { bytes } => {
+                let reason = UNUSABLE.to_owned();
+                self.actions.push(Action::Restart { file, bytes, reason });
+            }
             Opened::Part(part) => {
                 entry.ranges.set_size(part.size);
                 let within = |range: ByteRange| range.start..range.end.min(part.size);

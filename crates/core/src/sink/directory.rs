@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::files::{irregular, is_irregular, may_write};
+use super::files::{irregular, is_irregular, may_write, written};
 use super::names::{SeenNames, link_out_of};
 use super::part::PartFile;
 use super::space::space_at;
@@ -142,12 +142,19 @@ impl DirectorySink {
             let message = format!("{part}: another program's; use --overwrite to replace it");
             return Err(Error::new(ErrorKind::Exists, message));
         }
-        if self.options.resume
-            && let Some(saved) = journal::load(&output.state, &output.url, part.len())
-        {
-            return Ok(Opened::Part(saved));
+        if !self.options.resume {
+            return Ok(Opened::Fresh);
         }
-        Ok(Opened::Fresh)
+        let saved = journal::load(&output.state, &output.url, part.len());
+        Ok(saved.map_or_else(|| unusable(&part), Opened::Part))
+    }
+}
+
+/// A part that can't be continued.
+fn unusable(part: &fs::Metadata) -> Opened {
+    match written(part) {
+        0 => Opened::Fresh,
+        bytes => Opened::Unusable { bytes },
     }
 }
 

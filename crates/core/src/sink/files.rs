@@ -125,6 +125,20 @@ pub(crate) fn is_at(_found: &Metadata, _path: &Path) -> bool {
     true
 }
 
+/// Bytes for which the file that was `found` has blocks.
+#[cfg(unix)]
+pub(super) fn written(found: &Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    const OF_BLOCK: u64 = 512;
+    found.blocks().saturating_mul(OF_BLOCK).min(found.len())
+}
+
+/// Its length, as no blocks are told.
+#[cfg(not(unix))]
+pub(super) fn written(found: &Metadata) -> u64 {
+    found.len()
+}
+
 /// Cuts off what `file` has behind `length`.
 pub(super) fn shorten(file: &File, length: u64) -> io::Result<()> {
     if file.metadata()?.len() > length { file.set_len(length) } else { Ok(()) }

@@ -155,6 +155,7 @@ fn a_part_whose_state_is_torn_or_empty_starts_anew() {
         spoil(&out.path().join("large.part.state"));
         let report = run(client().download(urls).into_dir(out.path()));
         assert_eq!(file(&report, "large").resumed_from, 0);
+        assert_eq!(file(&report, "large").restarts, 1, "what is thrown away is told");
         assert_holds(out.path(), &[large()], by_last_part);
     }
 }
