@@ -114,16 +114,11 @@ pub const fn of_unknown_sizes(files: u64) -> (u64, Bytes) {
     (files, Bytes(files.saturating_mul(FIRST_FLIGHT.0)))
 }
 
-/// A path of which nothing is known but its round trip, as fast as it may prove to be.
-pub fn at_best(link: &LinkEstimate) -> LinkEstimate {
-    LinkEstimate { bandwidth: link.bandwidth * MORE_THAN_ASSUMED, ..*link }
-}
-
 /// Connections that may be of use as soon as the first answers over a few of them have told how fast the link
 /// is, for so many `files` of unknown size. What their handshakes bring, a `handshake` each, shall take no more
 /// than a part of what they save, which is round trips, and of the whole, over a link that proves slow.
 pub fn ahead(link: &LinkEstimate, files: u64, handshake: Bytes) -> u32 {
-    let useful = flights(&at_best(link), 1.0, FIRST_FLIGHT);
+    let useful = flights(link, MORE_THAN_ASSUMED, FIRST_FLIGHT);
     let (_, bytes) = of_unknown_sizes(files);
     let cheap = bytes.0.checked_div(handshake.0 * FILES_TO_HANDSHAKES).unwrap_or(u64::MAX);
     let soon = (link.bandwidth * link.rtt.mul_f64(HANDSHAKES_TO_SAVED)).0.checked_div(handshake.0);

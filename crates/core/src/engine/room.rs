@@ -234,8 +234,9 @@ impl Engine {
             _ => Duration::ZERO,
         };
         let in_order = self.origins.iter().all(|origin| origin.pipelines != Some(false));
-        let at_once = if in_order { pipelined } else { 1 };
-        let worthwhile = self.worth_their_handshakes(&as_seen, of, (at_once, BEHIND), separate);
+        let of_each =
+            if in_order { connections::pipelined(pipelined, DEFAULT_CHANNELS) } else { 1 };
+        let worthwhile = self.worth_their_handshakes(&as_seen, of, (of_each, BEHIND), separate);
         let separate = separate.min(worthwhile);
         let together = Together::with_a_flight(mean_size);
         Some(Room {
@@ -253,12 +254,12 @@ impl Engine {
     }
 
     /// Of so many connections those that are worth their handshakes, where joules are what counts: as many as are usual, or
-    /// more. `at_once` requests go over them together. No bound for everybody else.
+    /// more. No bound for everybody else.
     pub(super) fn worth_their_handshakes(
         &self,
         link: &LinkEstimate,
         (files, bytes): (u64, Bytes),
-        (at_once, behind): (u32, u32),
+        (of_each, behind): (u32, u32),
         most: u32,
     ) -> u32 {
         let (handshake, there) = (self.handshake(), self.opened().max(DEFAULT_CHANNELS.into()));
@@ -266,7 +267,6 @@ impl Engine {
         if !self.policy.is_thrifty() || handshake == Bytes::ZERO {
             return u32::MAX;
         }
-        let of_each = at_once.div_ceil(there).max(1);
         let work = Work { files, bytes, of_each, behind, handshake };
         let most = most.min(self.config.limits.max_connections);
         work.connections(link, there, most, |forecast| self.energy_model.0.predict(forecast))
