@@ -1,5 +1,7 @@
 //! The search in virtual time.
 
+use std::time::Duration;
+
 use super::*;
 use crate::energy::ConstantPower;
 use crate::params::tests::{worked_clusters, worked_limits, worked_link};
