@@ -271,7 +271,10 @@ impl Policy for Eht {
             settled @ Phase::Settled { .. } => settled,
         };
         match &self.phase {
-            Phase::Settled { channels, searched: None, .. } if *channels < most => {
+            // What was told is kept to.
+            Phase::Settled { channels, searched: None, .. }
+                if *channels < most && !observation.is_told =>
+            {
                 self.doubt.look(now, observation);
             }
             _ => self.doubt.rest(),

@@ -233,7 +233,6 @@ fn what_a_model_promised_and_does_not_come_is_not_waited_for() {
     let clusters = [Cluster::new(crate::cluster::SizeClass::Medium, 30, Bytes(9_000_000))];
     let model = ConstantPower::default();
     let mut seen = observation(&clusters, &model);
-    seen.is_told = true;
     let bandwidth = seen.link.bandwidth;
     for (part, expected) in [(0.5, None), (0.1, Some(seen.limits.max_channels))] {
         let mut eht = Eht::new(EhtConfig { efficient_channels: Some(1), ..EhtConfig::default() });
