@@ -262,11 +262,11 @@ impl Engine {
         (of_each, behind): (u32, u32),
         most: u32,
     ) -> u32 {
-        let (handshake, there) = (self.handshake(), self.opened().max(DEFAULT_CHANNELS.into()));
-        let there = u32::try_from(there).unwrap_or(u32::MAX);
+        let handshake = self.handshake();
         if !self.policy.is_thrifty() || handshake == Bytes::ZERO {
             return u32::MAX;
         }
+        let there = u32::try_from(self.opened()).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS);
         let work = Work { files, bytes, of_each, behind, handshake };
         let most = most.min(self.config.limits.max_connections);
         work.connections(link, there, most, |forecast| self.energy_model.0.predict(forecast))

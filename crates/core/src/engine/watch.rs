@@ -177,7 +177,7 @@ impl Recent {
 
     /// The same of a part, if it has all come.
     pub(super) fn part(&self) -> Option<(Bytes, Duration)> {
-        self.body().filter(|_| self.is_between_parts())
+        if self.is_between_parts() { self.body() } else { None }
     }
 
     /// For how long nothing came.

@@ -116,15 +116,14 @@ fn part(
     match status {
         StatusCode::PARTIAL_CONTENT => {}
         StatusCode::OK => {
+            let is_version = |known| same_version(known, &validator(headers));
             // RFC 9110, section 13.1.5: so it is where the file is another one than `If-Range` names.
-            let known = fetch.validator.as_ref();
-            return match (
-                known.and_then(|it| same_version(it, &validator(headers))),
-                something_else(fetch, headers),
-            ) {
-                (Some(false), _) => changed("is another one"),
-                (_, Some(what)) => Err(wrong(fetch, &what)),
-                _ => refused("the server answered a range with the whole file"),
+            if fetch.validator.as_ref().and_then(is_version) == Some(false) {
+                return changed("is another one");
+            }
+            return match something_else(fetch, headers) {
+                Some(what) => Err(wrong(fetch, &what)),
+                None => refused("the server answered a range with the whole file"),
             };
         }
         StatusCode::RANGE_NOT_SATISFIABLE => {
