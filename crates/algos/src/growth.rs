@@ -20,7 +20,8 @@ use crate::units::BitRate;
 ///   are the limit. They double, and may again when the new ones have shown themselves.
 /// - Else, once the rate has stopped growing by itself, they double for a trial and stay if that
 ///   brought at least 5 % more throughput, and more than chance does; if not, they return to the number before and rest, for
-///   longer each time: a full link stays full. A handshake that had to queue shows at once that it is.
+///   longer each time: a full link stays full. Where it brought nearly twice as much they double again at once.
+///   A handshake that had to queue shows at once that it is full.
 ///   Where fewer of them then bring much less than they had brought before, there is another trial at once.
 #[derive(Debug, Clone)]
 pub struct LaneGrowth {
@@ -104,6 +105,8 @@ impl Response {
 }
 
 const PAYS: f64 = 1.05;
+/// With so much more each of the lanes has what it had before: something else than the path limits it, and more of them pay, too.
+const NEARLY_TWICE: f64 = 1.6;
 /// A trial that has brought more by chance only, for so many samples, has brought nothing.
 const MOST_SAMPLES: u32 = 16;
 /// Fewer lanes that bring so much less than more of them did were too few: their windows did not fill the path alone.
@@ -253,6 +256,11 @@ impl LaneGrowth {
     }
 
     fn judge(&self, now: Timestamp, mut trial: Trial, rate: BitRate) -> Verdict {
+        if rate.bps() >= trial.rate_before.rate().bps() * NEARLY_TWICE {
+            let mut brings = Mean::default();
+            brings.add(rate);
+            return Verdict::NearlyTwice(brings);
+        }
         if now < trial.judged_at {
             return Verdict::Open(trial);
         }
@@ -285,8 +293,10 @@ impl LaneGrowth {
             return false;
         }
         let busy_since = *self.busy_since.get_or_insert(now);
+        let mut is_far_from_full = false;
         if let Some(trial) = self.trial {
-            match self.judge(now, trial, lanes.rate) {
+            let verdict = self.judge(now, trial, lanes.rate);
+            match verdict {
                 Verdict::Open(trial) => {
                     self.trial = Some(trial);
                     return false;
@@ -295,7 +305,8 @@ impl LaneGrowth {
                     self.end(now, trial);
                     return true;
                 }
-                Verdict::Pays(rate) => {
+                Verdict::Pays(rate) | Verdict::NearlyTwice(rate) => {
+                    is_far_from_full = matches!(verdict, Verdict::NearlyTwice(_));
                     self.trial = None;
                     self.begin_samples(rate);
                 }
@@ -317,7 +328,7 @@ impl LaneGrowth {
         // Windows that have just grown to it have brought less before.
         let best = self.lately.rate().max(lanes.rate);
         let rests = now < self.resting_until && best >= self.rests_from;
-        let ready = settled && (!rests || has_missed);
+        let ready = is_far_from_full && !is_full || settled && (!rests || has_missed);
         if !ready || !lanes.may_double || lanes.rate == BitRate::ZERO {
             return false;
         }
@@ -341,6 +352,8 @@ enum Verdict {
     InVain(Trial),
     /// It brings so much.
     Pays(Mean),
+    /// It brings so much, as much more as there are more lanes.
+    NearlyTwice(Mean),
 }
 
 fn shows_after(rtt: Duration) -> Duration {
@@ -403,16 +416,32 @@ mod tests {
         assert!(!growth.on_rate(at(100), sample(5.0, true)), "not settled");
         assert!(growth.on_rate(at(500), sample(10.0, true)));
         assert_eq!(growth.factor(), 2);
-        assert!(!growth.on_rate(at(900), sample(20.0, true)), "too early to judge");
-        assert!(growth.on_rate(at(1_100), sample(20.0, true)), "it paid, so the next doubling");
+        assert!(!growth.on_rate(at(900), sample(11.5, true)), "too early to judge");
+        assert!(growth.on_rate(at(1_100), sample(11.5, true)), "it paid, so the next doubling");
         assert_eq!(growth.factor(), 4);
-        assert!(growth.on_rate(at(1_700), sample(20.1, true)), "it did not");
+        assert!(growth.on_rate(at(1_700), sample(11.6, true)), "it did not");
         assert_eq!(growth.factor(), 2);
-        assert!(!growth.on_rate(at(4_000), sample(20.1, true)), "it rests");
-        assert!(growth.on_rate(at(21_700), sample(20.1, true)), "it has rested for 20 s");
-        assert!(growth.on_rate(at(22_300), sample(20.1, true)));
-        assert!(!growth.on_rate(at(50_000), sample(20.1, true)), "the second rest is longer");
-        assert!(growth.on_rate(at(62_300), sample(20.1, true)));
+        assert!(!growth.on_rate(at(4_000), sample(11.6, true)), "it rests");
+        assert!(growth.on_rate(at(21_700), sample(11.6, true)), "it has rested for 20 s");
+        assert!(growth.on_rate(at(22_300), sample(11.6, true)));
+        assert!(!growth.on_rate(at(50_000), sample(11.6, true)), "the second rest is longer");
+        assert!(growth.on_rate(at(62_300), sample(11.6, true)));
+    }
+
+    #[test]
+    fn what_brings_nearly_twice_is_doubled_at_once() {
+        let mut growth = LaneGrowth::default();
+        assert!(!growth.on_rate(at(100), sample(10.0, true)), "not settled");
+        assert!(growth.on_rate(at(500), sample(10.0, true)));
+        let grows = LaneUse { is_filling: true, ..sample(18.0, true) };
+        assert!(growth.on_rate(at(600), grows), "something else than the path limits each lane");
+        assert_eq!(growth.factor(), 4);
+        let grows = LaneUse { is_filling: true, ..sample(30.0, true) };
+        assert!(growth.on_rate(at(700), grows));
+        assert_eq!(growth.factor(), 8);
+        assert!(!growth.on_rate(at(800), sample(31.0, true)), "too early to judge");
+        assert!(growth.on_rate(at(1_400), sample(30.0, true)), "it did not pay");
+        assert_eq!(growth.factor(), 4);
     }
 
     #[test]
@@ -479,7 +508,7 @@ mod tests {
         assert!(!growth.on_handshake(at(450), millis(110), rtt, mbps(5.0)));
         assert!(growth.on_rate(at(500), sample(10.0, true)), "there was no queue");
         assert!(!growth.on_handshake(at(1_000), millis(180), rtt, mbps(19.0)), "it brought more");
-        assert!(!growth.on_rate(at(1_100), sample(20.0, true)), "it paid, and the path is full");
+        assert!(!growth.on_rate(at(1_100), sample(20.0, true)), "it has brought twice, and the path is full");
         assert_eq!(growth.factor(), 2);
         assert!(!growth.on_rate(at(2_500), sample(20.0, true)));
         assert!(growth.on_rate(at(2_600), sample(20.0, true)), "that was some time ago");

@@ -50,9 +50,10 @@ const LONGER_GAIN: f64 = 2.0;
 /// No path is longer, so that sums of round trips stay times.
 const LONGEST_RTT: Duration = Duration::from_secs(3_600);
 
-/// Growth below this over [`FULL_AFTER`] samples means that the pipe is full.
+/// Growth below this over [`FULL_AFTER`] round trips means that the pipe is full.
 const GROWTH: f64 = 1.05;
-const FULL_AFTER: u32 = 3;
+/// Three samples of two round trips each.
+const FULL_AFTER: u32 = 6;
 
 /// A rate without growth over this many samples is past slow start.
 const SETTLED_AFTER: u32 = 1;
@@ -405,7 +406,8 @@ impl LinkEstimator {
 
     /// Whether the rate was still growing when last seen.
     pub fn is_filling(&self) -> bool {
-        self.growth.is_none_or(|growth| growth.quiet < FULL_AFTER)
+        let samples = (self.rtt() * FULL_AFTER).div_duration_f64(self.sample_length()).ceil().max(2.0);
+        self.growth.is_none_or(|growth| f64::from(growth.quiet) < samples)
     }
 
     /// Whether the pipe has been full at least once, so that the bandwidth is measured.

@@ -58,9 +58,16 @@ impl LossWatch {
 pub struct Losses {
     count: u32,
     among: Bytes,
+    /// Or by a full queue.
+    any: bool,
 }
 
 impl Losses {
+    /// Something was lost, whatever the reason.
+    pub fn on_any(&mut self) {
+        self.any = true;
+    }
+
     /// Something was lost after `brought` bytes had come in all, at a time when `rate` comes over a path that was seen to carry
     /// `best`.
     pub fn on_loss(&mut self, brought: Bytes, rate: BitRate, best: Option<BitRate>) {
@@ -68,6 +75,11 @@ impl Losses {
             self.count = self.count.saturating_add(1);
             self.among = brought;
         }
+    }
+
+    /// Whether anything was lost, by chance or by a full queue.
+    pub const fn any(&self) -> bool {
+        self.any
     }
 
     /// What a connection will have in flight on the average. `None` where too little was lost to tell.

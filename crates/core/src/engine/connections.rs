@@ -118,6 +118,7 @@ impl Engine {
 
     /// Something was lost on its way: connections have narrow windows, as far as the path is not full.
     pub(super) fn on_loss(&mut self, now: Timestamp) {
+        self.losses.on_any();
         if self.link.was_full() || !self.policy.allows_growth() || self.link.rests_on_hint() {
             return;
         }

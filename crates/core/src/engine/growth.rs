@@ -58,7 +58,7 @@ impl Engine {
     }
 
     /// How long a change of lanes and streams takes to show.
-    fn settle(&self) -> Duration {
+    pub(super) fn settle(&self) -> Duration {
         (self.link.estimate().rtt * 3).max(SETTLE)
     }
 

@@ -82,7 +82,12 @@ enum Alone {
     Seen(Outlook),
     /// Several bring what it carries.
     Full,
+    /// More of them are to be tried, or were found to pay, by who has so long to go.
+    Tried(Duration),
 }
+
+/// What is over in so many times what a change takes to show is not worth a trial.
+const WORTH_A_TRIAL: u32 = 4;
 
 /// The first flight of a further connection comes after its handshake and an answer's round trip: over TCP alone, and
 /// with TLS 1.3, where chains of certificates often take one more. Where one is idle, after the answer's.
@@ -100,6 +105,7 @@ impl Alone {
         match (self, begun) {
             (Self::Unknown, _) => begun.is_none(),
             (Self::Full, _) => false,
+            (Self::Tried(least), _) => rate.is_some_and(|rate| remaining / rate >= *least),
             (Self::Seen(_), None) => true,
             (Self::Seen(outlook), Some(begun)) => {
                 outlook.is_help_worthwhile(&begun, rate, remaining)
@@ -203,6 +209,11 @@ impl Engine {
 
     /// Each of so many `streams` has an equal part of what the path carries, and of those that may join.
     fn alone(&self, streams: u32) -> Alone {
+        // A path that loses or queues what comes is full with those that it has.
+        let may_have_room = !self.link.has_queue() && !self.losses.any();
+        if self.is_thrifty() && self.widening() > streams && may_have_room {
+            return Alone::Tried(self.settle() * WORTH_A_TRIAL);
+        }
         let Some(best) = self.link.best_seen() else { return Alone::Unknown };
         let best = best * (1.0 / f64::from(streams));
         // Who fills its path is given one more, to see whether it is the path.
@@ -412,6 +423,15 @@ mod tests {
             Splits { alone, ..splits() }.gain(now, &having_brought(10_000), 10_000_000, true)
         };
         assert!(gain(None).is_some() && gain(Some(Alone::Full)).is_none());
+    }
+
+    #[test]
+    fn whoever_tries_more_streams_has_some_way_to_go() {
+        let gain = |remaining| {
+            let tries = Splits { alone: Some(Alone::Tried(Duration::from_secs(4))), ..splits() };
+            tries.gain(Timestamp::from_millis(1_000), &having_brought(100_000), remaining, false)
+        };
+        assert_eq!((gain(390_000), gain(400_000)), (None, Some(Duration::from_secs(4))));
     }
 
     #[test]

@@ -354,6 +354,11 @@ fn who_fills_its_path_has_it_for_itself() {
         let mut world = World::new(policy).host("one", host.files(files, |_| size));
         world.mbps = 10.0;
         world.get_all();
+        world.run_for(Duration::from_millis(400));
+        if window > 1_000_000 {
+            // What fills a path waits in its queue.
+            world.send(Event::RoundTrip(Duration::from_millis(150)));
+        }
         world.run();
         world.assert_each_byte_once();
         world.fetches.len()
