@@ -50,10 +50,9 @@ const LONGER_GAIN: f64 = 2.0;
 /// No path is longer, so that sums of round trips stay times.
 const LONGEST_RTT: Duration = Duration::from_secs(3_600);
 
-/// Growth below this over [`FULL_AFTER`] round trips means that the pipe is full.
+/// Growth below this over [`FULL_AFTER`] samples means that the pipe is full.
 const GROWTH: f64 = 1.05;
-/// Three samples of two round trips each.
-const FULL_AFTER: u32 = 6;
+const FULL_AFTER: u32 = 3;
 
 /// A rate without growth over this many samples is past slow start.
 const SETTLED_AFTER: u32 = 1;
@@ -310,8 +309,8 @@ impl LinkEstimator {
         self.round_trip() > self.rtt().mul_f64(QUEUED)
     }
 
-    /// Whether round trips take so long that there is a queue.
-    fn tells_of_queue(&self) -> bool {
+    /// Whether round trips take so long that there is a queue, and no server that sends in bursts.
+    pub fn tells_of_queue(&self) -> bool {
         self.round_trip() > self.rtt() * 2 + DELAYED_ACK
     }
 
@@ -406,8 +405,7 @@ impl LinkEstimator {
 
     /// Whether the rate was still growing when last seen.
     pub fn is_filling(&self) -> bool {
-        let samples = (self.rtt() * FULL_AFTER).div_duration_f64(self.sample_length()).ceil().max(2.0);
-        self.growth.is_none_or(|growth| f64::from(growth.quiet) < samples)
+        self.growth.is_none_or(|growth| growth.quiet < FULL_AFTER)
     }
 
     /// Whether the pipe has been full at least once, so that the bandwidth is measured.

@@ -87,7 +87,7 @@ enum Alone {
 }
 
 /// What is over in so many times what a change takes to show is not worth a trial.
-const WORTH_A_TRIAL: u32 = 4;
+const WORTH_A_TRIAL: u32 = 2;
 
 /// The first flight of a further connection comes after its handshake and an answer's round trip: over TCP alone, and
 /// with TLS 1.3, where chains of certificates often take one more. Where one is idle, after the answer's.
@@ -210,7 +210,7 @@ impl Engine {
     /// Each of so many `streams` has an equal part of what the path carries, and of those that may join.
     fn alone(&self, streams: u32) -> Alone {
         // A path that loses or queues what comes is full with those that it has.
-        let may_have_room = !self.link.has_queue() && !self.losses.any();
+        let may_have_room = !self.link.tells_of_queue() && !self.losses.any();
         if self.is_thrifty() && self.widening() > streams && may_have_room {
             return Alone::Tried(self.settle() * WORTH_A_TRIAL);
         }
