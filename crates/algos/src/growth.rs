@@ -508,7 +508,10 @@ mod tests {
         assert!(!growth.on_handshake(at(450), millis(110), rtt, mbps(5.0)));
         assert!(growth.on_rate(at(500), sample(10.0, true)), "there was no queue");
         assert!(!growth.on_handshake(at(1_000), millis(180), rtt, mbps(19.0)), "it brought more");
-        assert!(!growth.on_rate(at(1_100), sample(20.0, true)), "it has brought twice, and the path is full");
+        assert!(
+            !growth.on_rate(at(1_100), sample(20.0, true)),
+            "it has brought twice, and the path is full"
+        );
         assert_eq!(growth.factor(), 2);
         assert!(!growth.on_rate(at(2_500), sample(20.0, true)));
         assert!(growth.on_rate(at(2_600), sample(20.0, true)), "that was some time ago");

@@ -4,6 +4,7 @@ mod config;
 mod estimate;
 mod filters;
 mod longer;
+mod windows;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ pub use self::config::LinkConfig;
 pub use self::estimate::LinkEstimate;
 use self::filters::{AtPace, HeldBack, Lately, OUTPACES, Sustained, WindowedMax, WindowedMin};
 use self::longer::LongerPath;
+use self::windows::{Seen, StreamWindows};
 use crate::pace::{FirstPace, Pace};
 use crate::time::Timestamp;
 use crate::units::{BitRate, Bytes};
@@ -50,34 +52,9 @@ const LONGER_GAIN: f64 = 2.0;
 /// No path is longer, so that sums of round trips stay times.
 const LONGEST_RTT: Duration = Duration::from_secs(3_600);
 
-/// Growth below this over [`FULL_AFTER`] samples means that the pipe is full.
-const GROWTH: f64 = 1.05;
-const FULL_AFTER: u32 = 3;
-
-/// A rate without growth over this many samples is past slow start.
-const SETTLED_AFTER: u32 = 1;
-
-/// Growth of the rate is put down to more streams when their number grew at least this much.
-const MORE_STREAMS: f64 = 1.25;
-
-/// What fewer streams brought counts at once where it is the best of late; where more streams brought
-/// more just before, after so many round trips: a few may be a wait for an answer, or a slow start.
-const FEWER_FOR: u32 = 20;
-
-/// Fewer streams each of which brings less than this part of what each brought before are not limited by themselves:
-/// all of them are held up.
-const HELD_UP: f64 = 0.25;
-
-/// The least window that a stream is believed to have: a third of the initial window of RFC 6928,
-/// as after a loss.
-const LEAST_STREAM_WINDOW: Bytes = Bytes(4 * 1_460);
-
 /// Within one machine the time of processes is what counts, and a window of such a path holds no whole packet: it would tell
 /// nothing of longer round trips.
 const LEAST_RTT: Duration = Duration::from_micros(50);
-
-/// On a short path it is the server that limits a stream, and hardly one gives less than this.
-const LEAST_STREAM_RATE: BitRate = BitRate::from_kbps(1_000);
 
 /// Builds a [`LinkEstimate`] from facts. `on_*` take a fact; [`estimate`](Self::estimate) is the
 /// present belief.
@@ -88,7 +65,7 @@ pub struct LinkEstimator {
     /// What round trips take of late.
     round_trip: Option<Duration>,
     bandwidth: WindowedMax,
-    stream_window: Option<Bytes>,
+    windows: StreamWindows,
     first: FirstPace,
     /// What it was taken for before a faster one was seen.
     slower: Option<BitRate>,
@@ -97,25 +74,11 @@ pub struct LinkEstimator {
     held_back: HeldBack,
     at_pace: AtPace,
     sustained: Sustained,
-    growth: Option<Growth>,
-    /// Since when fewer streams have brought less in proportion.
-    fewer_since: Option<Timestamp>,
     longer: LongerPath,
     /// What the last sample brought.
     rate: BitRate,
     /// The pipe has been full once: the prior has served its purpose.
     was_full: bool,
-}
-
-/// The last time that the rate grew.
-#[derive(Debug, Clone, Copy)]
-struct Growth {
-    /// The best rate then.
-    rate: BitRate,
-    /// Streams that carried it.
-    streams: u32,
-    /// Samples without growth since then.
-    quiet: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -140,7 +103,7 @@ impl LinkEstimator {
             rtt: WindowedMin::default(),
             round_trip: None,
             bandwidth: WindowedMax::default(),
-            stream_window: None,
+            windows: StreamWindows::default(),
             first: FirstPace::default(),
             slower: None,
             sample: Sample::default(),
@@ -148,8 +111,6 @@ impl LinkEstimator {
             held_back: HeldBack::default(),
             at_pace: AtPace::default(),
             sustained: Sustained::default(),
-            growth: None,
-            fewer_since: None,
             longer: LongerPath::default(),
             rate: BitRate::ZERO,
             was_full: false,
@@ -179,7 +140,7 @@ impl LinkEstimator {
         let (before, hoped) = (self.bandwidth.max(), longer.rate * LONGER_GAIN);
         self.bandwidth = WindowedMax::default();
         self.bandwidth.push(now, hoped.min(before), self.config.memory);
-        self.growth = None;
+        self.windows.on_longer_path();
         // What did not come meanwhile was not asked for in time: none of it is on its way.
         (self.held_back, self.at_pace) = (HeldBack::default(), AtPace::default());
         true
@@ -280,7 +241,16 @@ impl LinkEstimator {
         self.bandwidth.push(now, told, self.config.memory);
         let (full, trip) = (self.full_at(), self.round_trip());
         self.longer.on_delivered(now, sample.delivered, elapsed, full, trip);
-        self.learn(now, sample.since, rate, sample.most_streams.max(1));
+        let seen = Seen {
+            began: sample.since,
+            rate,
+            best: self.bandwidth.max(),
+            streams: sample.most_streams.max(1),
+            rtt: self.rtt(),
+        };
+        self.windows.learn(now, seen, self.config.prior_stream_window);
+        self.was_full |= !self.is_filling() && !self.waits_for_servers();
+        self.doubt_pace();
         Some(rate)
     }
 
@@ -351,61 +321,9 @@ impl LinkEstimator {
         (self.rtt() * 2).clamp(Duration::from_millis(100), Duration::from_secs(1))
     }
 
-    /// Growth and the stream window. A stream's goodput x RTT is a lower bound of its window, so
-    /// seeing more always raises the estimate. It says nothing about an upper bound while streams
-    /// share a full link (N of them measure BDP / N each): the estimate is lowered only when more
-    /// streams brought a higher rate, or fewer a lower one, which shows that each was limited by
-    /// itself.
-    fn learn(&mut self, now: Timestamp, began: Timestamp, rate: BitRate, streams: u32) {
-        let in_flight = (rate * (1.0 / f64::from(streams))) * self.rtt();
-        let believed = self.stream_window.unwrap_or(self.config.prior_stream_window);
-        // It follows a path that becomes longer, as windows do.
-        let floor = LEAST_STREAM_WINDOW.min(LEAST_STREAM_RATE * self.rtt());
-        let mut window = believed.max(in_flight).max(floor);
-        let best = self.bandwidth.max();
-        // In proportion: fewer streams on the same link would each have carried more.
-        let is_in_proportion = |rate: BitRate| {
-            self.growth.is_some_and(|last| {
-                let of_each = rate.bps() * f64::from(last.streams);
-                let of_each_before = last.rate.bps() * f64::from(streams);
-                f64::from(streams) * MORE_STREAMS <= f64::from(last.streams)
-                    && of_each <= of_each_before * MORE_STREAMS
-                    && of_each >= of_each_before * HELD_UP
-            })
-        };
-        let fewer_since = self.fewer_since.unwrap_or(began);
-        self.fewer_since = is_in_proportion(rate).then_some(fewer_since);
-        let is_lasting = self.fewer_since.is_some()
-            && now.saturating_since(fewer_since) >= self.rtt() * FEWER_FOR;
-        let is_limited = is_lasting || is_in_proportion(best);
-        self.growth = Some(match self.growth {
-            Some(last) if is_limited => {
-                window = in_flight.max(floor);
-                Growth { rate: best, streams, quiet: last.quiet }
-            }
-            Some(last) if best.bps() < last.rate.bps() * GROWTH => {
-                Growth { quiet: last.quiet.saturating_add(1), ..last }
-            }
-            last => {
-                // Only after a rate that had settled: in slow start it grows by itself.
-                let more = last.is_some_and(|l| {
-                    l.quiet >= SETTLED_AFTER
-                        && f64::from(streams) >= f64::from(l.streams) * MORE_STREAMS
-                });
-                if more {
-                    window = in_flight.max(floor);
-                }
-                Growth { rate: best, streams, quiet: 0 }
-            }
-        });
-        self.stream_window = Some(window);
-        self.was_full |= !self.is_filling() && !self.waits_for_servers();
-        self.doubt_pace();
-    }
-
     /// Whether the rate was still growing when last seen.
     pub fn is_filling(&self) -> bool {
-        self.growth.is_none_or(|growth| growth.quiet < FULL_AFTER)
+        self.windows.is_filling()
     }
 
     /// Whether the pipe has been full at least once, so that the bandwidth is measured.
@@ -454,7 +372,7 @@ impl LinkEstimator {
         LinkEstimate {
             rtt: self.rtt(),
             bandwidth: self.bandwidth(),
-            stream_window: self.stream_window.unwrap_or(self.config.prior_stream_window),
+            stream_window: self.windows.window().unwrap_or(self.config.prior_stream_window),
         }
     }
 }
