@@ -75,7 +75,12 @@ impl OriginBudget {
 
     /// Some are refused, and it is not for their number: where it may be for their pace, what follows tells, unless each
     /// refusal would cost the pause that was `asked_for`. Returns whether it may.
-    fn try_pace(&mut self, now: Timestamp, waiting: u32, asked_for: Option<Duration>) -> bool {
+    pub(super) fn try_pace(
+        &mut self,
+        now: Timestamp,
+        waiting: u32,
+        asked_for: Option<Duration>,
+    ) -> bool {
         let interval = self.refusals.possible_interval(now).filter(|_| asked_for.is_none());
         let next = interval.and_then(|interval| self.rate.try_pace(now, interval));
         match next {

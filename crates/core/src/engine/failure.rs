@@ -8,7 +8,7 @@ use pelton_algos::units::Bytes;
 
 use super::event::{Action, FileId};
 use super::facts::Failure;
-use super::file::{Entry, State};
+use super::file::Entry;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 
@@ -403,35 +403,6 @@ impl Engine {
             return failure;
         }
         after(attempts, failure)
-    }
-
-    /// No new stream of `file` before `at`; without any stream it leaves its lane to others.
-    pub(super) fn hold(&mut self, at: Timestamp, file: FileId) {
-        self.release_hold(file);
-        let entry = &mut self.files[file.index()];
-        entry.not_before = Some(at);
-        self.delayed.insert((at, file));
-        if entry.ranges.streams() == 0 && entry.state == State::Active {
-            entry.state = State::Delayed;
-            self.leave_lane(file);
-        }
-    }
-
-    pub(super) fn release_hold(&mut self, file: FileId) {
-        if let Some(at) = self.files[file.index()].not_before.take() {
-            self.delayed.remove(&(at, file));
-        }
-    }
-
-    pub(super) fn wake_delayed(&mut self, now: Timestamp) {
-        while let Some((_, file)) = self.delayed.first().copied().filter(|(at, _)| *at <= now) {
-            self.release_hold(file);
-            if self.files[file.index()].state == State::Delayed {
-                self.enqueue(file);
-                self.redecide = true;
-            }
-            self.refill = true;
-        }
     }
 
     pub(super) fn give_up(&mut self, file: FileId, failure: Failure) {

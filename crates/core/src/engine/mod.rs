@@ -10,6 +10,7 @@ mod config;
 mod connections;
 mod control;
 mod damage;
+mod delayed;
 mod descriptors;
 mod dispatch;
 mod ends;
