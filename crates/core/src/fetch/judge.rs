@@ -1,9 +1,12 @@
 //! Decides from the head of a response whether its body may be kept.
 
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::path::Path;
 
 use http::header::{ACCEPT_RANGES, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
+use url::Url;
 
 use super::digests;
 use super::fields::{
@@ -116,15 +119,15 @@ fn part(
     match status {
         StatusCode::PARTIAL_CONTENT => {}
         StatusCode::OK => {
+            if let Some(what) = something_else(fetch, headers) {
+                return Err(wrong(fetch, &what));
+            }
             let is_version = |known| same_version(known, &validator(headers));
             // RFC 9110, section 13.1.5: so it is where the file is another one than `If-Range` names.
             if fetch.validator.as_ref().and_then(is_version) == Some(false) {
                 return changed("is another one");
             }
-            return match something_else(fetch, headers) {
-                Some(what) => Err(wrong(fetch, &what)),
-                None => refused("the server answered a range with the whole file"),
-            };
+            return refused("the server answered a range with the whole file");
         }
         StatusCode::RANGE_NOT_SATISFIABLE => {
             let differs = |total: u64| fetch.total.is_some_and(|known| known != total);
@@ -172,16 +175,17 @@ fn part(
     Ok(Ok(Part { total: total.or(fetch.total), end: Some(end) }))
 }
 
-/// What an answer to a request for a range is that can't be its file: nothing tells a version of it, as its file had, and its
-/// size is another one. Networks that want a sign-in and servers that are asked too much answer with pages, and such
-/// pages pass.
+/// What an answer to a request for a range is that can't be its file: of another size, and nothing tells a version of it, as its
+/// file had, or it is a page and the file has the name of something else. Networks that want a sign-in and servers that are
+/// asked too much answer with pages, and such pages pass.
 fn something_else(fetch: &Fetch, headers: &HeaderMap) -> Option<String> {
-    let had_version = fetch.validator.as_ref().is_some_and(|it| *it != Validator::default());
-    let tells_version = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
-    let total = fetch.total.filter(|_| had_version && !tells_version && !encoded(headers))?;
     let kind =
         text(headers, &CONTENT_TYPE).map(|kind| kind.split(';').next().unwrap_or(kind).trim());
     let is_page = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("text/html"));
+    let had_version = fetch.validator.as_ref().is_some_and(|it| *it != Validator::default());
+    let tells_version = headers.contains_key(ETAG) || headers.contains_key(LAST_MODIFIED);
+    let is_none = had_version && !tells_version || is_page && !may_be_page(&fetch.url);
+    let total = fetch.total.filter(|_| is_none && !encoded(headers))?;
     let size = match content_length(headers) {
         Some(length) if length != total => format!("{length} bytes"),
         None if is_page => "something".to_owned(),
@@ -189,9 +193,20 @@ fn something_else(fetch: &Fetch, headers: &HeaderMap) -> Option<String> {
     };
     let kind = kind.map(|kind| format!(" of {kind}")).unwrap_or_default();
     Some(format!(
-        "the server answered a range with {size}{kind} that tell no version, and the file has {total} bytes and one; \
-         does it, or the network, want a sign-in?"
+        "the server answered a range with {size}{kind}, and the file has {total} bytes; does it, or the network, want a \
+         sign-in?"
     ))
+}
+
+/// Whether a page may have this name: it says that it is one, or nothing.
+fn may_be_page(url: &Url) -> bool {
+    let name =
+        url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+    let suffix = Path::new(name).extension().and_then(OsStr::to_str).unwrap_or_default();
+    let says_nothing =
+        suffix.is_empty() || !suffix.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let kinds = ["html", "htm", "xhtml", "php", "asp", "aspx", "jsp", "cgi"];
+    says_nothing || kinds.iter().any(|kind| suffix.eq_ignore_ascii_case(kind))
 }
 
 fn wrong(fetch: &Fetch, what: &str) -> Error {

@@ -495,6 +495,22 @@ fn a_page_that_stays_takes_nothing_away() {
 }
 
 #[test]
+fn a_page_that_tells_a_version_is_no_file_of_another_kind() {
+    let get = |name: &'static str| {
+        let server = serve(|request| match request.number {
+            2..6 => sign_in().field("ETag", "\"page\""),
+            _ => honest(&content(), request),
+        });
+        let out = tempfile::tempdir().unwrap();
+        let report = run(splitting().download([server.url(name)]).into_dir(out.path()));
+        assert!(report.is_complete() && tree(out.path())[&name[1..]] == bytes(), "{name}");
+        file(&report, &name[1..]).restarts
+    };
+    assert_eq!(get("/f.iso"), 0);
+    assert!(get("/f.html") > 0, "it may have become a shorter one");
+}
+
+#[test]
 fn what_is_no_http() {
     let server = serve(|_| Reply::raw("SSH-2.0-OpenSSH_9.9\r\n").close());
     assert_fails(&client(), &server, ErrorKind::Protocol);
