@@ -1,18 +1,19 @@
 //! Sends GET requests and follows redirects.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::units::{BitRate, Bytes};
 use url::Url;
 
 use super::config::HttpConfig;
 use super::connector::Connector;
+use super::cookies::Cookies;
 use super::credentials;
 use super::exchange::{self, Asked};
 use super::memory::Page;
@@ -75,6 +76,8 @@ struct Shared {
     sets: RefCell<HashMap<Origin, Rc<OriginSet>>>,
     scratch: Scratch,
     pace: Pace,
+    /// Those of the configuration, and what redirects have set.
+    cookies: RefCell<Cookies>,
 }
 
 impl Http {
@@ -102,7 +105,8 @@ impl Http {
         let pace = Pace::below(above);
         let opener = Opener::new(connector, Rc::clone(&config), telemetry, pace.clone())?;
         let (sets, scratch) = (RefCell::default(), Scratch::default());
-        let shared = Shared { config, opener: Rc::new(opener), sets, scratch, pace };
+        let cookies = RefCell::new(config.cookies.clone());
+        let shared = Shared { config, opener: Rc::new(opener), sets, scratch, pace, cookies };
         Ok(Self { shared: Rc::new(shared) })
     }
 
@@ -155,14 +159,16 @@ impl Http {
                 let message = format!("{}: redirects to what is not fetched", shown(&request.url));
                 Error::new(ErrorKind::Redirect, message).with_source(error)
             })?;
-            let headers = credentials::headers(config, request, &url, &origin)?;
+            let headers = credentials::headers(config, &self.cookies(), request, &url, &origin)?;
             let bare = without_userinfo(&url);
             let GetRequest { is_part_of_http1, expected, .. } = *request;
             let asked = Asked { method, url: bare, headers: &headers, is_part_of_http1, expected };
             let (choice, scratch) = (config.protocol, self.shared.scratch.clone());
             let mut response =
                 exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await?;
-            let next = redirects.next(response.status, &response.headers)?;
+            let has_new_cookies =
+                response.status.is_redirection() && self.take_cookies(&url, &response.headers);
+            let next = redirects.next(response.status, &response.headers, has_new_cookies)?;
             match next {
                 None => {
                     response.waited_before += waited_before;
@@ -177,6 +183,16 @@ impl Http {
                 }
             }
         }
+    }
+
+    /// What a redirect sets goes with later requests. Other answers set nothing: servers answer those of one session one
+    /// after the other.
+    fn take_cookies(&self, url: &Url, headers: &HeaderMap) -> bool {
+        self.shared.cookies.borrow_mut().take(url, headers, SystemTime::now())
+    }
+
+    pub(super) fn cookies(&self) -> Ref<'_, Cookies> {
+        self.shared.cookies.borrow()
     }
 
     /// Sets how many connections `origin` may have.

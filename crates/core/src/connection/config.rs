@@ -51,7 +51,7 @@ pub struct HttpConfig {
     pub user: Option<(String, String)>,
     /// User names and passwords by host, where neither the URL nor `user` gives any.
     pub netrc: Netrc,
-    /// Cookies, each for its own domain.
+    /// Cookies, each for its own domain. Those that redirects set join them for a run, each for its host alone.
     pub cookies: Cookies,
     /// Which proxies are used.
     pub proxies: Proxies,

@@ -1,14 +1,18 @@
-//! Cookies from a file in the Netscape format that browsers export and curl reads, matched to
-//! requests as in RFC 6265.
+//! Cookies from a file in the Netscape format that browsers export and curl reads, and those that redirects set, matched
+//! to requests as in RFC 6265.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::HeaderValue;
+use http::header::SET_COOKIE;
+use http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use crate::{Error, ErrorKind, Result};
+
+/// No more than so many are taken from servers.
+const MOST: usize = 3_000;
 
 /// The cookies of a file.
 #[derive(Clone, Default)]
@@ -64,6 +68,22 @@ impl Cookies {
         value.set_sensitive(true);
         Some(value)
     }
+
+    /// Takes what the answer of `url` sets (RFC 6265, section 5.2), for its host alone. Returns whether a request of it
+    /// would have other cookies now.
+    pub(super) fn take(&mut self, url: &Url, headers: &HeaderMap, now: SystemTime) -> bool {
+        let before = self.header(url, now);
+        for value in headers.get_all(SET_COOKIE) {
+            let Some(cookie) = value.to_str().ok().and_then(|it| Cookie::set(it, url, now)) else {
+                continue;
+            };
+            self.0.retain(|it| !it.is_replaced_by(&cookie));
+            if self.0.len() < MOST {
+                self.0.push(cookie);
+            }
+        }
+        before != self.header(url, now)
+    }
 }
 
 impl Cookie {
@@ -94,6 +114,53 @@ impl Cookie {
             expires: expires.parse().map_err(|_| "the expiry is not a number of seconds")?,
             pair,
         })
+    }
+
+    /// What a `Set-Cookie` of `url` says. Nothing where it is not valid.
+    fn set(text: &str, url: &Url, now: SystemTime) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let (name, value) = parts.next()?.split_once('=')?;
+        let pair = format!("{}={}", name.trim(), value.trim());
+        let valid = !name.trim().is_empty() && HeaderValue::try_from(&pair).is_ok();
+        let default_path = url.path().rsplit_once('/').map_or("", |(before, _)| before);
+        let mut cookie = Self {
+            domain: url.host_str().filter(|_| valid)?.to_owned(),
+            subdomains: false,
+            path: if default_path.is_empty() { "/".to_owned() } else { default_path.to_owned() },
+            secure: false,
+            expires: 0,
+            pair,
+        };
+        let seconds = |time: SystemTime| {
+            time.duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs().max(1))
+        };
+        let mut max_age = None;
+        for part in parts {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            match name.trim().to_ascii_lowercase().as_str() {
+                "secure" => cookie.secure = true,
+                "path" if value.trim().starts_with('/') => {
+                    value.trim().clone_into(&mut cookie.path)
+                }
+                "max-age" => max_age = value.trim().parse::<i64>().ok(),
+                "expires" => {
+                    let until = httpdate::parse_http_date(value.trim()).ok();
+                    cookie.expires = until.map_or(cookie.expires, seconds);
+                }
+                _ => {}
+            }
+        }
+        // It "has precedence" (section 5.3).
+        if let Some(age) = max_age {
+            cookie.expires = seconds(now).saturating_add_signed(age.max(-1));
+        }
+        Some(cookie)
+    }
+
+    /// Whether `other` has the same name, host and path (RFC 6265, section 5.3).
+    fn is_replaced_by(&self, other: &Self) -> bool {
+        let name = |it: &Self| it.pair.split_once('=').map(|(name, _)| name.to_owned());
+        self.domain == other.domain && self.path == other.path && name(self) == name(other)
     }
 
     fn fits(&self, url: &Url, now: u64) -> bool {
@@ -165,6 +232,40 @@ mod tests {
     }
 
     #[test]
+    fn what_an_answer_sets_goes_back_to_its_host_alone() {
+        let mut cookies = Cookies::parse(FILE, "cookies.txt").unwrap();
+        let url = |url: &str| Url::parse(url).unwrap();
+        let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        let set = |cookies: &mut Cookies, values: &[&str]| {
+            let values = values.iter().map(|value| (SET_COOKIE, value.parse().unwrap()));
+            cookies.take(&url("http://b.test/in/door"), &HeaderMap::from_iter(values), at(2_000))
+        };
+        let header = |cookies: &Cookies, at_url: &str, seconds| {
+            let value = cookies.header(&url(at_url), at(seconds))?;
+            Some(value.to_str().unwrap().to_owned())
+        };
+        assert!(set(
+            &mut cookies,
+            &["key=1; Domain=test; HttpOnly", "=x", "none", "all=2; Path=/"]
+        ));
+        let come_back = Some("key=1; all=2".to_owned());
+        assert_eq!(header(&cookies, "http://b.test/in/house", 2_000), come_back);
+        assert_eq!(header(&cookies, "http://b.test/", 2_000).as_deref(), Some("all=2"));
+        assert_eq!(header(&cookies, "http://x.b.test/in/", 2_000), None);
+        assert!(!set(&mut cookies, &["key=1"]), "it is known");
+        assert!(set(&mut cookies, &["key=3; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:09 GMT"]));
+        assert_eq!(header(&cookies, "http://b.test/in/", 2_059).as_deref(), Some("key=3; all=2"));
+        assert_eq!(header(&cookies, "http://b.test/in/", 2_060).as_deref(), Some("all=2"));
+        assert!(set(
+            &mut cookies,
+            &["all=; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "key=; max-age=0"]
+        ));
+        assert_eq!(header(&cookies, "http://b.test/in/", 2_000), None);
+        assert!(!set(&mut cookies, &["safe=1; Secure"]), "not without TLS");
+        assert_eq!(header(&cookies, "https://b.test/in/x", 2_000).as_deref(), Some("safe=1"));
+    }
+
+    #[test]
     fn malformed_lines_are_named_and_values_are_not() {
         for (line, why) in [
             ("a.test TRUE / FALSE 0 name secret", "expected seven fields with TABs between"),
@@ -187,6 +288,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_servers_set_never_panics(text in "(a|=|;|path|max-age|expires|/|-|9| |é){0,40}") {
+            let value = HeaderValue::from_bytes(text.as_bytes()).unwrap();
+            let headers = HeaderMap::from_iter([(SET_COOKIE, value)]);
+            let url = Url::parse("http://a/b/c").unwrap();
+            let mut cookies = Cookies::default();
+            cookies.take(&url, &headers, UNIX_EPOCH);
+            cookies.header(&url, UNIX_EPOCH);
+        }
+
         #[test]
         fn never_panics(text in "(a|\\.|\t|TRUE|FALSE|/|0|9|\n|#|é){0,60}") {
             if let Ok(cookies) = Cookies::parse(&text, "jar") {

@@ -14,6 +14,7 @@ use url::Url;
 
 use super::client::GetRequest;
 use super::config::HttpConfig;
+use super::cookies::Cookies;
 use super::origin::Origin;
 use crate::Result;
 use crate::fetch::digests::WANT_REPR_DIGEST;
@@ -22,6 +23,7 @@ use crate::fetch::digests::WANT_REPR_DIGEST;
 /// for the requested origin go nowhere else.
 pub(super) fn headers(
     config: &HttpConfig,
+    cookies: &Cookies,
     request: &GetRequest,
     url: &Url,
     origin: &Origin,
@@ -50,7 +52,7 @@ pub(super) fn headers(
         headers.insert(AUTHORIZATION, basic(&user, &password));
     }
     if !headers.contains_key(COOKIE)
-        && let Some(value) = config.cookies.header(url, SystemTime::now())
+        && let Some(value) = cookies.header(url, SystemTime::now())
     {
         headers.insert(COOKIE, value);
     }

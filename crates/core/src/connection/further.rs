@@ -143,7 +143,8 @@ impl Http {
 
     /// `request`, which is for `url`, as HTTP/1.1 has it.
     fn message(&self, set: &OriginSet, request: &GetRequest, url: &Url) -> Result<Request<()>> {
-        let headers = credentials::headers(self.config(), request, url, set.origin())?;
+        let headers =
+            credentials::headers(self.config(), &self.cookies(), request, url, set.origin())?;
         let GetRequest { is_part_of_http1, expected, .. } = *request;
         let (method, url) = (&Method::GET, url.clone());
         let asked = Asked { method, url, headers: &headers, is_part_of_http1, expected };

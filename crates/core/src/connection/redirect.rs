@@ -20,12 +20,18 @@ impl Redirects {
         Self { visited: vec![url], most, allow_downgrade }
     }
 
-    /// Where to go after a response of the present URL; `None` when it is no redirect.
+    /// Where to go after a response of the present URL; `None` when it is no redirect. Who `has_new_cookies` since may come
+    /// back to where it was.
     ///
     /// # Errors
     /// `Redirect` for a target that is no URL, was visited before, comes after too many, or gives up
     /// TLS.
-    pub(super) fn next(&mut self, status: StatusCode, headers: &HeaderMap) -> Result<Option<Url>> {
+    pub(super) fn next(
+        &mut self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        has_new_cookies: bool,
+    ) -> Result<Option<Url>> {
         let Some(location) = headers.get(LOCATION).filter(|_| is_redirect(status)) else {
             return Ok(None);
         };
@@ -42,10 +48,10 @@ impl Redirects {
         if from.scheme() == "https" && target.scheme() == "http" && !self.allow_downgrade {
             return refused("without TLS: --allow-downgrade follows it all the same");
         }
-        if self.visited.contains(&target) {
+        if self.visited.contains(&target) && !has_new_cookies {
             let wants_cookie = headers.contains_key(SET_COOKIE);
             return refused(if wants_cookie {
-                "in a circle, with a cookie that it wants back: give one with --cookie-file"
+                "in a circle, with a cookie that it had back: give it another one with --cookie-file"
             } else {
                 "in a circle"
             });
@@ -68,7 +74,7 @@ mod tests {
 
     fn next(redirects: &mut Redirects, location: &str) -> Result<Option<Url>> {
         let headers = HeaderMap::from_iter([(LOCATION, location.parse().unwrap())]);
-        redirects.next(StatusCode::FOUND, &headers)
+        redirects.next(StatusCode::FOUND, &headers, false)
     }
 
     fn redirects(url: &str) -> Redirects {
@@ -92,9 +98,9 @@ mod tests {
         let mut redirects = redirects("http://a.test/");
         for status in [200, 201, 206, 300, 304, 305, 404] {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(redirects.next(status, &headers).unwrap(), None);
+            assert_eq!(redirects.next(status, &headers, false).unwrap(), None);
         }
-        assert_eq!(redirects.next(StatusCode::FOUND, &HeaderMap::new()).unwrap(), None);
+        assert_eq!(redirects.next(StatusCode::FOUND, &HeaderMap::new(), false).unwrap(), None);
     }
 
     #[test]
@@ -107,8 +113,12 @@ mod tests {
         assert_eq!(error.message(), message);
         let headers = [(LOCATION, "/1"), (SET_COOKIE, "a=b")];
         let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
-        let error = circle.next(StatusCode::FOUND, &HeaderMap::from_iter(headers)).unwrap_err();
+        let headers = HeaderMap::from_iter(headers);
+        let error = circle.next(StatusCode::FOUND, &headers, false).unwrap_err();
         assert!(error.message().contains("--cookie-file"), "{}", error.message());
+        let mut back = |has_new_cookies| circle.next(StatusCode::FOUND, &headers, has_new_cookies);
+        assert!(back(true).unwrap().is_some() && back(true).unwrap().is_some());
+        assert!(back(true).unwrap_err().message().contains("after 3 redirects"));
 
         let mut chain = redirects("http://a.test/1");
         for location in ["/2", "/3", "/4"] {

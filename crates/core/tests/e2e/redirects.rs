@@ -77,3 +77,24 @@ fn what_has_come_before_a_redirect_expired_is_kept() {
     });
     assert_eq!(starts.count(), 1, "the first bytes are asked for once");
 }
+
+/// Sets a cookie by a redirect of each file to itself, and wants it back.
+#[test]
+fn a_cookie_that_a_redirect_sets_opens_the_way() {
+    let server = Scripted::start(|request| {
+        if request.field("cookie") == Some("pass=1") {
+            return answer(request);
+        }
+        let itself = request.target().to_owned();
+        Reply::status("302 Found")
+            .field("Set-Cookie", "pass=1; Path=/")
+            .field("Location", itself)
+            .field("Content-Length", 0)
+    })
+    .unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let report = run(client().download([server.url("/file")]).into_dir(out.path()));
+    assert!(report.is_complete(), "{:?}", report.files);
+    let file = VirtualFile::new("/file", SIZE, 1);
+    assert!(std::fs::read(out.path().join("file")).unwrap() == file.bytes(0..SIZE), "other bytes");
+}
