@@ -5,6 +5,8 @@ use std::{fmt, io};
 
 use http::StatusCode;
 
+use crate::connection::Origin;
+
 /// What sort of failure it was. It decides the exit code and whether the engine tries again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -182,6 +184,8 @@ pub struct Error {
     kind: ErrorKind,
     context: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
+    /// Where a redirect had led to.
+    led_to: Option<Box<Origin>>,
 }
 
 /// The result of everything in this crate that can fail.
@@ -190,7 +194,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// A failure of `kind`; `context` is one line that names the URL or file and what to do.
     pub fn new(kind: ErrorKind, context: impl Into<String>) -> Self {
-        Self { kind, context: context.into(), source: None }
+        Self { kind, context: context.into(), source: None, led_to: None }
     }
 
     /// What the operating system refused: a failure of `kind`, or `Descriptors` where there is none left.
@@ -218,6 +222,18 @@ impl Error {
     pub fn prefixed(mut self, prefix: &str) -> Self {
         self.context = format!("{prefix}: {}", self.context);
         self
+    }
+
+    /// The same failure of `origin`, where a redirect has led to.
+    #[must_use]
+    pub(crate) fn behind_redirect(mut self, origin: &Origin) -> Self {
+        self.led_to = Some(Box::new(origin.clone()));
+        self
+    }
+
+    /// Where a redirect has led to, if it failed there.
+    pub(crate) fn led_to(&self) -> Option<&Origin> {
+        self.led_to.as_deref()
     }
 
     /// What sort of failure it was.

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::catalog::FileSpec;
-use crate::connection::{ConnectionId, Further, GetRequest, GetResponse, Http, Protocol};
+use crate::connection::{ConnectionId, Further, GetRequest, GetResponse, Http, Origin, Protocol};
 use crate::engine::{Event, Existing, Fetch, Head, Outcome};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
@@ -141,7 +141,8 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             Ok(Verdict::Stop(outcome)) => return Ok(outcome),
             Err(error) => {
                 leave_refused(context, &mut response).await;
-                return Err(error);
+                let is_led = Origin::of(&fetch.url).is_ok_and(|asked| asked != response.origin);
+                return Err(if is_led { error.behind_redirect(&response.origin) } else { error });
             }
         }
         is_early = false;

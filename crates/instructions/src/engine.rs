@@ -156,6 +156,7 @@ impl Live {
         Some(Head {
             total: size,
             ranges: true,
+            may_give_ranges: false,
             partial: self.fetch.range.is_some(),
             validator: Validator { etag: Some(etag), ..Validator::default() },
             digest: None,

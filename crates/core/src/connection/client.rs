@@ -164,8 +164,12 @@ impl Http {
             let GetRequest { is_part_of_http1, expected, .. } = *request;
             let asked = Asked { method, url: bare, headers: &headers, is_part_of_http1, expected };
             let (choice, scratch) = (config.protocol, self.shared.scratch.clone());
-            let mut response =
-                exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await?;
+            let response =
+                exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await;
+            let mut response = response.map_err(|error| match redirects.has_led() {
+                true => error.behind_redirect(&origin),
+                false => error,
+            })?;
             let has_new_cookies =
                 response.status.is_redirection() && self.take_cookies(&url, &response.headers);
             let next = redirects.next(response.status, &response.headers, has_new_cookies)?;

@@ -20,6 +20,11 @@ impl Redirects {
         Self { visited: vec![url], most, allow_downgrade }
     }
 
+    /// Whether the present URL is where one has led to.
+    pub(super) const fn has_led(&self) -> bool {
+        self.visited.len() > 1
+    }
+
     /// Where to go after a response of the present URL; `None` when it is no redirect. Who `has_new_cookies` since may come
     /// back to where it was.
     ///

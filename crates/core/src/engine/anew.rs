@@ -33,8 +33,10 @@ impl Engine {
             self.on_failure(now, stream, failure);
             return;
         }
-        if gives_some && is_otherwise {
-            self.note_differing(file, &stream);
+        match (gives_some, is_otherwise) {
+            (true, true) => self.note_differing(file, &stream),
+            (false, true) => self.origin(stream.origin).note_ranges(true, Some(false)),
+            _ => {}
         }
         self.leave_ranges(file, failure.message);
     }

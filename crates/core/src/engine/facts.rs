@@ -36,6 +36,8 @@ pub struct Head {
     pub total: Option<u64>,
     /// Whether the server takes range requests, as far as this response tells.
     pub ranges: bool,
+    /// It does not tell (`Accept-Ranges` is missing), and tells a version by which ranges could be joined.
+    pub may_give_ranges: bool,
     /// It is itself the answer to one.
     pub partial: bool,
     /// What tells this version of the file from another.
@@ -76,10 +78,12 @@ pub struct Failure {
     pub is_quota: bool,
     /// The server forbids it (403), which may be for who asks, or for how much is asked at once.
     pub is_forbidden: bool,
+    /// Where a redirect has led to, if it failed there.
+    pub led_to: Option<Origin>,
 }
 
 impl Failure {
-    /// A failure without `Retry-After`, of no quota, and not forbidden.
+    /// A failure without `Retry-After`, of no quota, not forbidden, and behind no redirect.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -88,6 +92,7 @@ impl Failure {
             is_of_rate: false,
             is_quota: false,
             is_forbidden: false,
+            led_to: None,
         }
     }
 }

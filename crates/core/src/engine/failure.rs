@@ -82,6 +82,9 @@ impl Engine {
             ErrorKind::DiskFull => self.on_full(now, file, failure),
             _ if self.goes_back(now, &stream, &failure) => {}
             kind if stream.is_unreachable(kind) && self.leave_unreached(origin, file) => {}
+            _ if self.has_failed_elsewhere(&stream, &failure) => {
+                self.ask_home_again(now, &stream, failure);
+            }
             _ if self.note_failure(now, &stream, &failure) => {
                 let state = &self.origins[origin.0 as usize];
                 let attempts = state.connect_failures.max(state.budget.vain_requests());
@@ -257,7 +260,7 @@ impl Engine {
     }
 
     /// Streams that were in flight together fail together: that is one failed attempt.
-    fn count_attempt(&mut self, stream: &Stream) {
+    pub(super) fn count_attempt(&mut self, stream: &Stream) {
         let entry = &mut self.files[stream.file.index()];
         if stream.attempt == entry.attempt {
             entry.attempt += 1;
@@ -376,7 +379,7 @@ impl Engine {
     /// The range of `failed` goes back to the plain GET from which it was split, where that is still on its way:
     /// the server may give no ranges at all. Where it has enough of requests the range goes back to whatever stream it
     /// was split from.
-    fn give_back(&mut self, failed: &Stream, kind: ErrorKind) {
+    pub(super) fn give_back(&mut self, failed: &Stream, kind: ErrorKind) {
         let entry = &mut self.files[failed.file.index()];
         let has_enough = kind.is_refusal();
         if failed.is_plain() || entry.gave_range && !has_enough {
@@ -390,7 +393,12 @@ impl Engine {
         }
     }
 
-    fn explain(&self, mut failure: Failure, file: FileId, asks_too_much: bool) -> Failure {
+    pub(super) fn explain(
+        &self,
+        mut failure: Failure,
+        file: FileId,
+        asks_too_much: bool,
+    ) -> Failure {
         let attempts = self.files[file.index()].failures;
         if asks_too_much {
             failure.message =

@@ -78,6 +78,8 @@ pub(super) struct Transfer {
     pub(super) located: Option<Url>,
     /// That has not lasted: redirects are followed anew each time.
     pub(super) asks_at_home: bool,
+    /// Where it had led to then.
+    pub(super) left: Option<OriginId>,
     pub(super) validator: Option<Validator>,
     pub(super) modified: Option<SystemTime>,
     /// The server takes range requests for it.
@@ -178,6 +180,7 @@ impl Transfer {
             unproven: false,
             located: None,
             asks_at_home: false,
+            left: None,
             validator: None,
             modified: None,
             takes_ranges: false,

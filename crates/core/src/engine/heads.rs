@@ -69,6 +69,8 @@ impl Engine {
         entry.agreement.on_answer();
         entry.modified = head.modified;
         entry.promised = entry.promised.take().or(head.digest.take());
+        self.settle_where_led(file, answered_by, &head.url);
+        let entry = &mut self.files[file.index()];
         if asked.whole {
             self.on_whole(now, stream, &asked, answered_by, head);
         } else if !std::mem::replace(&mut entry.gave_range, true) {
@@ -101,7 +103,10 @@ impl Engine {
         let part = asked.in_parts.then_some(head.partial);
         self.answers.on_file(head.waited_before);
         let can_join = self.can_join(file, &head.validator);
-        let are_several = self.origin(answered_by).machines.are_several();
+        let state = self.origin(answered_by);
+        let are_several = state.machines.are_several();
+        // Who was asked for a part, and tells nothing of ranges, has none.
+        let may_give_ranges = head.may_give_ranges && part.is_none() && state.gives_parts();
         let entry = &mut self.files[file.index()];
         if let Some(Shelved { part, reason }) = entry.shelved.take() {
             let bytes = part.done.iter().map(|range| range.end - range.start).sum();
@@ -110,7 +115,7 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         let is_led = head.url != *entry.place() && !entry.asks_at_home;
         entry.located = is_led.then_some(head.url);
-        entry.takes_ranges = head.ranges
+        entry.takes_ranges = (head.ranges || may_give_ranges)
             && head.total.is_some()
             && !entry.ignores_ranges
             && !are_several

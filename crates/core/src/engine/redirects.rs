@@ -4,23 +4,37 @@ use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
 
+use url::Url;
+
 use super::event::FileId;
 use super::facts::Failure;
+use super::failure::patiently;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 use crate::connection::Origin;
 
+/// It is asked again after the pause of so many failures.
+const MOST_PAUSES: u32 = 6;
+
 impl Engine {
     /// `stream` asked, or asks further, where a redirect has led to, and that has come to nothing: signed URLs
-    /// expire, and mirrors go. Then its file is asked for where the list says for good, and what has come is
-    /// kept. Returns whether that is so.
+    /// expire, and mirrors go. Then its file is asked for where the list says, until that leads elsewhere, and what has come
+    /// is kept. Returns whether that is so.
     pub(super) fn goes_back(&mut self, now: Timestamp, stream: &Stream, failure: &Failure) -> bool {
         let unreachable = stream.is_unreachable(failure.kind);
         let is_final = failure.kind.is_answer() && !failure.kind.is_retryable();
-        if !stream.redirected || !(unreachable || is_final || failure.kind == ErrorKind::Tls) {
+        let has_gone = || unreachable || is_final || failure.kind == ErrorKind::Tls;
+        if !stream.redirected || !(has_gone() || self.is_of_no_use(stream, failure.kind)) {
             return false;
         }
         let entry = &mut self.files[stream.file.index()];
+        if entry.origin != stream.origin {
+            // It is asked for elsewhere by now.
+            if entry.not_before.is_none() {
+                self.hold(now, stream.file);
+            }
+            return true;
+        }
         if stream.attempt == entry.attempt {
             entry.attempt += 1;
             entry.setbacks += 1;
@@ -29,6 +43,66 @@ impl Engine {
         let pause = self.config.retry.pause(setbacks, failure.retry_after, &mut self.jitter);
         self.ask_at_home(now, stream.file, pause);
         true
+    }
+
+    /// Whether the origin of `stream` serves nobody any more, or has a fault for its file again and again.
+    fn is_of_no_use(&self, stream: &Stream, kind: ErrorKind) -> bool {
+        let is_fault = kind == ErrorKind::ServerError || stream.is_turned_away(kind);
+        let fails_again = is_fault && self.files[stream.file.index()].failures > 0;
+        (is_fault || kind == ErrorKind::Overloaded) && !self.serves(stream.origin) || fails_again
+    }
+
+    fn serves(&self, origin: OriginId) -> bool {
+        self.streams.values().any(|stream| stream.origin == origin && stream.has_head)
+    }
+
+    /// Whether a request failed where its origin has sent it: of that the failure tells nothing. Who serves others there has
+    /// too many of them.
+    pub(super) fn has_failed_elsewhere(&mut self, stream: &Stream, failure: &Failure) -> bool {
+        let Some(led_to) = failure.led_to.as_ref().filter(|_| !stream.has_head) else {
+            return false;
+        };
+        let led_to = self.origin_id(led_to);
+        let is_fault = stream.is_unreachable(failure.kind) || stream.is_turned_away(failure.kind);
+        led_to != stream.origin
+            && match failure.kind {
+                ErrorKind::ServerError => true,
+                ErrorKind::Overloaded => !self.serves(led_to),
+                _ => is_fault,
+            }
+    }
+
+    /// Another time it may be led to another one.
+    pub(super) fn ask_home_again(&mut self, now: Timestamp, stream: &Stream, failure: Failure) {
+        let (file, retry) = (stream.file, self.config.retry);
+        self.count_attempt(stream);
+        let entry = &self.files[file.index()];
+        let asks_too_much =
+            failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
+        if entry.failures >= patiently(retry.attempts) || asks_too_much {
+            let failure = self.explain(failure, file, asks_too_much);
+            return self.fail(file, failure);
+        }
+        if failure.kind.is_answer() {
+            self.give_back(stream, failure.kind);
+        }
+        let setbacks = self.files[file.index()].setbacks.clamp(1, MOST_PAUSES);
+        let pause = retry.pause(setbacks, failure.retry_after, &mut self.jitter);
+        self.totals.retries += u64::from(self.files[file.index()].not_before.is_none());
+        self.redecide = true;
+        self.hold(now + pause, file);
+    }
+
+    /// An answer for `file` came from `url`, where it was led to: who was led elsewhere before it may stay.
+    pub(super) fn settle_where_led(&mut self, file: FileId, origin: OriginId, url: &Url) {
+        let entry = &mut self.files[file.index()];
+        let is_elsewhere = entry.left.is_some_and(|left| left != origin) && entry.origin != origin;
+        if entry.asks_at_home && is_elsewhere {
+            entry.asks_at_home = false;
+            entry.located = Some(url.clone());
+            let class = entry.class;
+            self.move_to(file, class, origin);
+        }
     }
 
     /// The same for a `file` of which nothing can be had from the origin `dead`. Returns whether it was led there.
@@ -46,7 +120,7 @@ impl Engine {
     fn ask_at_home(&mut self, now: Timestamp, file: FileId, pause: Duration) {
         let entry = &mut self.files[file.index()];
         entry.located = None;
-        entry.asks_at_home = true;
+        (entry.asks_at_home, entry.left) = (true, Some(entry.origin));
         let (class, home) = (entry.class, Origin::of(entry.place()));
         if let Ok(home) = home {
             let home = self.origin_id(&home);

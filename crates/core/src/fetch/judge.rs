@@ -44,13 +44,18 @@ pub(super) fn judge(
         Err(outcome) => return Ok(Verdict::Stop(outcome)),
     };
     let says_so = text(headers, &ACCEPT_RANGES).is_some_and(|units| units.trim() == "bytes");
+    let (partial, validator) = (status == StatusCode::PARTIAL_CONTENT, validator(headers));
     let head = Head {
         total,
-        ranges: !encoded(headers) && (status == StatusCode::PARTIAL_CONTENT || says_so),
-        partial: status == StatusCode::PARTIAL_CONTENT,
+        ranges: !encoded(headers) && (partial || says_so),
+        // RFC 9110, section 14.3: a client may ask for ranges all the same.
+        may_give_ranges: !encoded(headers)
+            && !headers.contains_key(ACCEPT_RANGES)
+            && validator.is_strong(),
+        partial,
         compressed: encoded(headers) && !is_compressed_by_name(&fetch.url),
         modified: modified(headers),
-        validator: validator(headers),
+        validator,
         digest: fetch.wants_digest.then(|| digests::promised(status, headers)).flatten(),
         url: response.final_url.clone(),
         origin: response.origin.clone(),

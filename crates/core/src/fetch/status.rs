@@ -143,6 +143,7 @@ impl From<Error> for Failure {
             is_of_rate,
             is_quota,
             is_forbidden,
+            led_to: error.led_to().cloned(),
         }
     }
 }

@@ -244,6 +244,7 @@ impl World {
         let head = Head {
             total: Some(self.sizes[live.fetch.file.index()]),
             ranges: true,
+            may_give_ranges: false,
             partial: live.fetch.range.is_some() || live.parts.is_some(),
             validator: Validator { etag: Some("\"1\"".to_owned()), ..Validator::default() },
             digest: None,

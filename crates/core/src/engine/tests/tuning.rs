@@ -357,7 +357,7 @@ fn who_fills_its_path_has_it_for_itself() {
         world.run_for(Duration::from_millis(400));
         if window > 1_000_000 {
             // What fills a path waits in its queue.
-            world.send(Event::RoundTrip(Duration::from_millis(150)));
+            world.send(Event::RoundTrip(Duration::from_millis(800)));
         }
         world.run();
         world.assert_each_byte_once();

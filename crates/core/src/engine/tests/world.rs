@@ -683,6 +683,7 @@ impl World {
         let head = Box::new(Head {
             total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
             ranges: host.ranges && (has_ranges || host.ignores_ranges),
+            may_give_ranges: false,
             partial: live.fetch.range.is_some() || host.gives_parts() && asks_part && has_ranges,
             validator: remote.validator(),
             digest: None,
