@@ -186,11 +186,8 @@ impl Engine {
 
     /// Range streams that growth may reach: those that share connections would wait for each other.
     pub(super) fn most_streams(&self) -> u32 {
-        let of_origin = |origin: &OriginState| {
-            let may_wait = origin.multiplexes() && !self.are_slowed;
-            let room = if may_wait { self.room.shared } else { u32::MAX };
-            origin.budget.capacity().min(room)
-        };
+        let of_origin =
+            |origin: &OriginState| origin.budget.capacity().min(self.windows_of(origin));
         let streams = self.origins.iter().map(of_origin).fold(0, u32::saturating_add);
         streams.min(self.most_lanes())
     }

@@ -114,8 +114,8 @@ impl Engine {
     /// small files are under way, every second one.
     pub(super) fn room_to_split(&self, now: Timestamp, origin: OriginId) -> bool {
         let state = &self.origins[origin.0 as usize];
-        let room = if state.multiplexes() { self.room.shared } else { u32::MAX };
-        let connections = state.budget.allowed_beside(now, state.served).min(room);
+        let connections =
+            state.budget.allowed_beside(now, state.served).min(self.windows_of(state));
         // On a path that is full connections that bear nothing are no loss, and what their windows let out is too much.
         let taken = if state.multiplexes() && !self.link.keeps_pace(self.goodput) {
             state.bearers.connections(state.streams)
@@ -130,6 +130,12 @@ impl Engine {
             && state.trust.room_beside(state.streams) > 0
             && self.streams.len() < self.slump.most() as usize
             && (taken < connections || further < connections / 2)
+    }
+
+    /// Range streams of `origin` that bring a window of their own. Where its server slows each of them down, any number is
+    /// better than fewer.
+    pub(super) fn windows_of(&self, origin: &OriginState) -> u32 {
+        if origin.multiplexes() && !self.are_slowed { self.room.shared } else { u32::MAX }
     }
 
     /// Whether there are enough streams for a path with a queue that holds many times as much: the window that each has
