@@ -20,7 +20,9 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::catalog::FileSpec;
-use crate::connection::{ConnectionId, Further, GetRequest, GetResponse, Http, Origin, Protocol};
+use crate::connection::{
+    ConnectionId, Further, GetRequest, GetResponse, Http, Origin, Protocol, shown,
+};
 use crate::engine::{Event, Existing, Fetch, Head, Outcome};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
@@ -67,7 +69,10 @@ impl Context {
 pub(crate) async fn run(context: &Context, fetch: &Fetch) -> Outcome {
     match transfer(context, fetch).await {
         Ok(outcome) => outcome,
-        Err(error) => Outcome::Failed(error.into()),
+        Err(error) => {
+            tracing::debug!(message = error.message(), "failed");
+            Outcome::Failed(error.into())
+        }
     }
 }
 
@@ -88,6 +93,15 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     loop {
         context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
         (context.served_by)(response.connection, response.protocol);
+        tracing::debug!(
+            url = %shown(&response.final_url),
+            bytes = asked.as_ref().map(tracing::field::debug),
+            status = response.status.as_u16(),
+            protocol = %response.protocol,
+            connection = response.connection.0,
+            ms = response.response_time.as_millis(),
+            "answered"
+        );
         let judged = judge(&fetch, asked.as_ref(), &response);
         if is_early && !is_beside {
             context.http.note_early(&response, matches!(judged, Ok(Verdict::Keep(..))));

@@ -182,6 +182,8 @@ impl Http {
                 Some(next) => {
                     waited_before += response.waited_before + response.response_time;
                     self.shared.opener.telemetry().redirected();
+                    let status = response.status.as_u16();
+                    tracing::debug!(url = %shown(&url), status, to = %shown(&next), "redirected");
                     response.drain().await;
                     url = next;
                 }

@@ -172,6 +172,18 @@ impl Telemetry {
     }
 
     pub(super) fn tell(&self, event: ConnectionEvent) {
+        match &event {
+            ConnectionEvent::Opened { origin, id, protocol, .. } => {
+                tracing::debug!(%origin, connection = id.0, %protocol, "connected");
+            }
+            ConnectionEvent::OpenFailed { origin, kind } => {
+                tracing::debug!(%origin, why = kind.name(), "could not connect");
+            }
+            ConnectionEvent::Closed { origin, id } => {
+                tracing::debug!(%origin, connection = id.0, "closed");
+            }
+            _ => {}
+        }
         (self.observer)(event);
     }
 

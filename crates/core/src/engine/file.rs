@@ -86,6 +86,8 @@ pub(super) struct Transfer {
     pub(super) takes_ranges: bool,
     /// It has answered one as it should.
     pub(super) gave_range: bool,
+    /// It has not said so, and is asked for one to see whether it does.
+    pub(super) tries_range: bool,
     /// Ranges of it that were refused, or whose connections were closed, before any was given.
     pub(super) failed_ranges: u32,
     /// What its answers have in common.
@@ -185,6 +187,7 @@ impl Transfer {
             modified: None,
             takes_ranges: false,
             gave_range: false,
+            tries_range: false,
             failed_ranges: 0,
             agreement: Agreement::NONE_YET,
             ignores_ranges: false,

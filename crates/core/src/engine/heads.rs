@@ -74,6 +74,7 @@ impl Engine {
         if asked.whole {
             self.on_whole(now, stream, &asked, answered_by, head);
         } else if !std::mem::replace(&mut entry.gave_range, true) {
+            self.refill |= entry.tries_range;
             self.cut_plain_get(file);
         }
     }
@@ -120,6 +121,7 @@ impl Engine {
             && !entry.ignores_ranges
             && !are_several
             && can_join;
+        entry.tries_range = !head.ranges;
         entry.validator = Some(head.validator);
         let (class, gives_ranges) = (entry.class, entry.takes_ranges);
         self.origin(answered_by).note_ranges(gives_ranges, part);

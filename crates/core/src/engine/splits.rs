@@ -250,6 +250,10 @@ impl Engine {
         let floor = splits.of_gap().0;
         let is_alone = splits.alone.is_some();
         let entry = &mut self.files[file.index()];
+        let finds_out = entry.tries_range && !entry.gave_range;
+        if finds_out && entry.ranges.streams() > 1 {
+            return None;
+        }
         let multiplexes = self.origins[entry.origin.0 as usize].multiplexes();
         let (known, ranges) = (&self.streams, &mut entry.ranges);
         let gain = |of: Candidate| {
@@ -262,6 +266,8 @@ impl Engine {
         };
         let streams = ranges.streams() as u32;
         let parts = match splits.alone {
+            // What is lost where none is given has to be little.
+            _ if finds_out => 2,
             Some(Alone::Seen(outlook)) => wanted.min(streams.saturating_add(outlook.joiners)),
             _ => wanted,
         };

@@ -35,7 +35,7 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         ErrorKind::Auth if status == StatusCode::FORBIDDEN => "",
         ErrorKind::Auth => unspoken
             .as_deref()
-            .unwrap_or("; give credentials with --user, --netrc or --cookie-file"),
+            .unwrap_or("; give credentials, or other ones, with --user, --netrc or --cookie-file"),
         ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
         _ if status == StatusCode::MISDIRECTED_REQUEST => {
             "; whoever was reached does not serve this name: try again later"
@@ -43,6 +43,10 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         ErrorKind::ServerError => "; the failure is the server's: try again later",
         _ if status == StatusCode::BAD_REQUEST && url.scheme() == "http" => {
             "; if the server speaks TLS there, ask for https://, else check the URL and the headers"
+        }
+        // nginx says so to who shows none.
+        _ if status == StatusCode::BAD_REQUEST => {
+            "; if the server wants a certificate of its client, give --cert and --key, else check the URL and the headers"
         }
         _ => "; this is no answer that holds a file: check the URL and the headers",
     };

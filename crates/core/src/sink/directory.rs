@@ -102,7 +102,16 @@ impl DirectorySink {
             return Err(failure);
         }
         if let Some(parent) = output.target.parent().filter(|parent| **parent != self.made) {
-            self.make(parent).map_err(|error| io_failure(parent, "can't be made", error))?;
+            self.make(parent).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                    let message = format!(
+                        "{}: it, or what is above it, is a file and no directory: choose another one",
+                        parent.display()
+                    );
+                    Error::new(ErrorKind::FileIo, message)
+                }
+                _ => io_failure(parent, "can't be made", error),
+            })?;
         }
         if let Some(other) = self.names.same_file(&self.directory, &spec.name) {
             let message = format!(

@@ -7,7 +7,7 @@ use pelton_core::connection::{HttpConfig, Protocol, ProtocolChoice};
 use pelton_core::engine::EngineConfig;
 use pelton_core::{Client, ErrorKind};
 use pelton_lab::origin::hostile2::{ABUSES, REFUSAL, SIZE, abusing, content, trickling};
-use pelton_lab::origin::{Origin, OriginConfig};
+use pelton_lab::origin::{Origin, OriginBehaviour, OriginConfig};
 
 use crate::support::{builder, engine, file, four_by_four, run, tree};
 
@@ -70,4 +70,28 @@ fn a_body_that_trickles_goes_on_over_another_connection() {
     assert!(report.is_complete(), "{:?}", report.files);
     assert!(tree(out.path())["f"] == content().bytes(0..SIZE), "other bytes");
     assert_eq!(report.summary.retries, 0, "nothing has failed");
+}
+
+#[test]
+fn ranges_are_tried_where_nothing_is_said_of_them() {
+    for ignore_ranges in [false, true] {
+        let behaviour =
+            OriginBehaviour { hide_ranges: true, ignore_ranges, ..OriginBehaviour::default() };
+        let config = OriginConfig { files: vec![content()], behaviour, ..OriginConfig::default() };
+        let origin = Origin::start(config).unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let report = run(builder()
+            .http(HttpConfig {
+                protocol: ProtocolChoice::Http2PriorKnowledge,
+                ..HttpConfig::default()
+            })
+            .policy(four_by_four())
+            .build()
+            .unwrap()
+            .download([origin.url("/f")])
+            .into_dir(out.path()));
+        assert!(report.is_complete() && tree(out.path())["f"] == content().bytes(0..SIZE));
+        assert_eq!(file(&report, "f").restarts, 0, "what was asked for first goes on");
+        assert!(origin.hits("/f") > 1, "no range was asked for");
+    }
 }

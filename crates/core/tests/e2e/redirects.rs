@@ -98,3 +98,34 @@ fn a_cookie_that_a_redirect_sets_opens_the_way() {
     let file = VirtualFile::new("/file", SIZE, 1);
     assert!(std::fs::read(out.path().join("file")).unwrap() == file.bytes(0..SIZE), "other bytes");
 }
+
+/// Answers `requests` with the file and whatever comes later with `status`.
+fn dying(requests: usize, status: &'static str) -> Scripted {
+    Scripted::start(move |request| match request.number {
+        number if number < requests => answer(request),
+        _ => Reply::status(status).field("Content-Length", 0),
+    })
+    .unwrap()
+}
+
+#[test]
+fn of_several_mirrors_behind_a_redirect_one_may_die() {
+    for status in
+        ["500 Internal Server Error", "502 Bad Gateway", "503 Service Unavailable", "404 Not Found"]
+    {
+        // What was never there is missing.
+        for answers in if status.starts_with('4') { 1..4 } else { 0..3 } {
+            let (bad, good) = (dying(answers, status), dying(usize::MAX, status));
+            let mirrors = [bad.url("/file"), good.url("/file")];
+            let front = Scripted::start(move |request| {
+                Reply::status("302 Found")
+                    .field("Location", &mirrors[request.number % 2])
+                    .field("Content-Length", 0)
+            })
+            .unwrap();
+            let out = tempfile::tempdir().unwrap();
+            let report = run(client().download([front.url("/file")]).into_dir(out.path()));
+            assert!(report.is_complete(), "{status} {answers} {:?}", report.files);
+        }
+    }
+}

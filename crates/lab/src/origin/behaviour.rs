@@ -9,6 +9,8 @@ use pelton_algos::units::BitRate;
 pub struct OriginBehaviour {
     /// `Range` is ignored and `Accept-Ranges` not sent: always 200 and the whole file.
     pub ignore_ranges: bool,
+    /// Ranges are given, and nothing says so before one is asked for.
+    pub hide_ranges: bool,
     /// The length of a whole file is not told: chunked over HTTP/1.1, nothing over HTTP/2.
     pub hide_length: bool,
     /// No `ETag` and no `Last-Modified`.

@@ -95,7 +95,7 @@ fn serve(
     headers: &HeaderMap,
 ) -> http::Result<Response<OriginBody>> {
     let mut response = Response::builder().header(header::CONTENT_TYPE, "application/octet-stream");
-    if !behaviour.ignore_ranges {
+    if !behaviour.ignore_ranges && !behaviour.hide_ranges {
         response = response.header(header::ACCEPT_RANGES, "bytes");
     }
     if !behaviour.hide_validators {
