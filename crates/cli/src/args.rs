@@ -348,7 +348,7 @@ pub(crate) struct TextArgs {
     /// Say nothing but errors.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Say each decision and each file; twice: what happens on the wire too.
+    /// Say each decision and each file; twice: connections, answers, redirects and failures too.
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Draw no progress bars. They are only drawn on a terminal.

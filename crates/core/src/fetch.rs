@@ -93,15 +93,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
     loop {
         context.http.share(&mut response, fetch.file.index() as u64, fetch.stream);
         (context.served_by)(response.connection, response.protocol);
-        tracing::debug!(
-            url = %shown(&response.final_url),
-            bytes = asked.as_ref().map(tracing::field::debug),
-            status = response.status.as_u16(),
-            protocol = %response.protocol,
-            connection = response.connection.0,
-            ms = response.response_time.as_millis(),
-            "answered"
-        );
+        log_answer(asked.as_ref(), &response);
         let judged = judge(&fetch, asked.as_ref(), &response);
         if is_early && !is_beside {
             context.http.note_early(&response, matches!(judged, Ok(Verdict::Keep(..))));
@@ -188,6 +180,18 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
         (context.tell)(Event::Asked { stream: fetch.stream, end: rest.end });
         (response, asked) = (ask(context, &fetch, Some(&rest)).await?, Some(rest));
     }
+}
+
+fn log_answer(asked: Option<&ByteRange>, response: &GetResponse) {
+    tracing::debug!(
+        url = %shown(&response.final_url),
+        bytes = asked.map(tracing::field::debug),
+        status = response.status.as_u16(),
+        protocol = %response.protocol,
+        connection = response.connection.0,
+        ms = response.response_time.as_millis(),
+        "answered"
+    );
 }
 
 /// Reads what a refusal says, so that its connection can be used again, if it may be.

@@ -9,7 +9,7 @@ use pelton_algos::time::Timestamp;
 use pelton_core::catalog::FileSpec;
 use pelton_core::connection::{ConnectionId, Origin, Protocol};
 use pelton_core::engine::{
-    Action, Engine, EngineConfig, Event, Fetch, Head, Opened, Outcome, Validator,
+    Action, Engine, EngineConfig, Event, Fetch, Head, Opened, Outcome, Ranges, Validator,
 };
 use url::Url;
 
@@ -155,8 +155,7 @@ impl Live {
         let etag = format!("\"{:x}\"", self.fetch.file.index());
         Some(Head {
             total: size,
-            ranges: true,
-            may_give_ranges: false,
+            ranges: Ranges::Given,
             partial: self.fetch.range.is_some(),
             validator: Validator { etag: Some(etag), ..Validator::default() },
             digest: None,

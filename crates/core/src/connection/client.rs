@@ -166,9 +166,8 @@ impl Http {
             let (choice, scratch) = (config.protocol, self.shared.scratch.clone());
             let response =
                 exchange::exchange(&self.set(&origin), choice, asked, over, scratch).await;
-            let mut response = response.map_err(|error| match redirects.has_led() {
-                true => error.behind_redirect(&origin),
-                false => error,
+            let mut response = response.map_err(|error| {
+                if redirects.has_led() { error.behind_redirect(&origin) } else { error }
             })?;
             let has_new_cookies =
                 response.status.is_redirection() && self.take_cookies(&url, &response.headers);

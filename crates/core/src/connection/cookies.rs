@@ -140,7 +140,7 @@ impl Cookie {
             match name.trim().to_ascii_lowercase().as_str() {
                 "secure" => cookie.secure = true,
                 "path" if value.trim().starts_with('/') => {
-                    value.trim().clone_into(&mut cookie.path)
+                    value.trim().clone_into(&mut cookie.path);
                 }
                 "max-age" => max_age = value.trim().parse::<i64>().ok(),
                 "expires" => {
@@ -238,7 +238,7 @@ mod tests {
         let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
         let set = |cookies: &mut Cookies, values: &[&str]| {
             let values = values.iter().map(|value| (SET_COOKIE, value.parse().unwrap()));
-            cookies.take(&url("http://b.test/in/door"), &HeaderMap::from_iter(values), at(2_000))
+            cookies.take(&url("http://b.test/in/door"), &values.collect(), at(2_000))
         };
         let header = |cookies: &Cookies, at_url: &str, seconds| {
             let value = cookies.header(&url(at_url), at(seconds))?;

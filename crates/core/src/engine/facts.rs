@@ -35,9 +35,7 @@ pub struct Head {
     /// Size of the whole file in bytes, where it is stated.
     pub total: Option<u64>,
     /// Whether the server takes range requests, as far as this response tells.
-    pub ranges: bool,
-    /// It does not tell (`Accept-Ranges` is missing), and tells a version by which ranges could be joined.
-    pub may_give_ranges: bool,
+    pub ranges: Ranges,
     /// It is itself the answer to one.
     pub partial: bool,
     /// What tells this version of the file from another.
@@ -61,6 +59,17 @@ pub struct Head {
     pub response_time: Duration,
     /// How long it waited for redirects, and for a connection in place of one that its server ended; zero where there were none.
     pub waited_before: Duration,
+}
+
+/// Whether a server gives ranges of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ranges {
+    /// It says so, or has given one.
+    Given,
+    /// It does not say (`Accept-Ranges` is missing), and tells a version by which ranges could be joined.
+    Unsaid,
+    /// Hardly.
+    None,
 }
 
 /// Why a request or a file failed.

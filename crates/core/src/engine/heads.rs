@@ -9,7 +9,7 @@ use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
 use super::event::{Action, FileId};
-use super::facts::{Existing, Failure, Head, Validator};
+use super::facts::{Existing, Failure, Head, Ranges, Validator};
 use super::file::{OpenedAs, Shelved};
 use super::origin::Contact;
 use super::{Engine, OriginId, Stream};
@@ -107,7 +107,7 @@ impl Engine {
         let state = self.origin(answered_by);
         let are_several = state.machines.are_several();
         // Who was asked for a part, and tells nothing of ranges, has none.
-        let may_give_ranges = head.may_give_ranges && part.is_none() && state.gives_parts();
+        let tries_range = head.ranges == Ranges::Unsaid && part.is_none() && state.gives_parts();
         let entry = &mut self.files[file.index()];
         if let Some(Shelved { part, reason }) = entry.shelved.take() {
             let bytes = part.done.iter().map(|range| range.end - range.start).sum();
@@ -116,12 +116,12 @@ impl Engine {
         let entry = &mut self.files[file.index()];
         let is_led = head.url != *entry.place() && !entry.asks_at_home;
         entry.located = is_led.then_some(head.url);
-        entry.takes_ranges = (head.ranges || may_give_ranges)
+        entry.takes_ranges = (head.ranges == Ranges::Given || tries_range)
             && head.total.is_some()
             && !entry.ignores_ranges
             && !are_several
             && can_join;
-        entry.tries_range = !head.ranges;
+        entry.tries_range = tries_range;
         entry.validator = Some(head.validator);
         let (class, gives_ranges) = (entry.class, entry.takes_ranges);
         self.origin(answered_by).note_ranges(gives_ranges, part);

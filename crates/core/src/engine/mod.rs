@@ -69,7 +69,7 @@ use active::ActiveFiles;
 pub use config::{EngineConfig, Totals, UserLimits};
 use control::cancelled;
 pub use event::{Action, Event, Fetch, FileId, Opened, Outcome};
-pub use facts::{Existing, Failure, Head, Resumable, Validator};
+pub use facts::{Existing, Failure, Head, Ranges, Resumable, Validator};
 use file::{Entry, State};
 pub use learnt::{Known, Learnt};
 use origin::{OriginId, OriginState};

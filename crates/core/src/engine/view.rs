@@ -11,6 +11,7 @@ use pelton_algos::units::{BitRate, Bytes};
 use url::Url;
 
 use super::facts::Head;
+use super::facts::Ranges;
 use super::{Engine, FileId, Resumable, Totals, UserLimits};
 use crate::catalog::{Digest, FileSpec};
 
@@ -35,7 +36,7 @@ impl Engine {
         let may_split = self.config.limits.max_streams_per_file != Some(1);
         let can_join = |file| self.can_join(file, &head.validator);
         let is_apart = || self.file_of(stream).is_some_and(|file| !can_join(file));
-        head.ranges && is_worth_it && may_split && is_apart()
+        head.ranges == Ranges::Given && is_worth_it && may_split && is_apart()
     }
 
     /// How long a run waits for space on a full disk.

@@ -15,7 +15,7 @@ use super::fields::{
 };
 use super::status::{may_be_about_the_range, status_error};
 use crate::connection::{GetResponse, shown};
-use crate::engine::{Fetch, Head, Outcome, Validator};
+use crate::engine::{Fetch, Head, Outcome, Ranges, Validator};
 use crate::{Error, ErrorKind, Result};
 
 pub(super) enum Verdict {
@@ -47,11 +47,13 @@ pub(super) fn judge(
     let (partial, validator) = (status == StatusCode::PARTIAL_CONTENT, validator(headers));
     let head = Head {
         total,
-        ranges: !encoded(headers) && (partial || says_so),
-        // RFC 9110, section 14.3: a client may ask for ranges all the same.
-        may_give_ranges: !encoded(headers)
-            && !headers.contains_key(ACCEPT_RANGES)
-            && validator.is_strong(),
+        ranges: match (partial || says_so, headers.contains_key(ACCEPT_RANGES)) {
+            _ if encoded(headers) => Ranges::None,
+            (true, _) => Ranges::Given,
+            // RFC 9110, section 14.3: a client may ask for them all the same.
+            (false, false) if validator.is_strong() => Ranges::Unsaid,
+            (false, _) => Ranges::None,
+        },
         partial,
         compressed: encoded(headers) && !is_compressed_by_name(&fetch.url),
         modified: modified(headers),

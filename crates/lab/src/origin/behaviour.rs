@@ -5,6 +5,7 @@ use std::time::Duration;
 use pelton_algos::units::BitRate;
 
 /// How an origin answers. The default is a well-behaved static file server.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OriginBehaviour {
     /// `Range` is ignored and `Accept-Ranges` not sent: always 200 and the whole file.

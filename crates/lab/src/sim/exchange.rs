@@ -9,7 +9,7 @@ use pelton_algos::ranges::StreamId;
 use pelton_algos::units::Bytes;
 use pelton_core::ErrorKind;
 use pelton_core::connection::{ConnectionId, Protocol};
-use pelton_core::engine::{Event, Failure, Fetch, Head, Outcome, Validator};
+use pelton_core::engine::{Event, Failure, Fetch, Head, Outcome, Ranges, Validator};
 
 use super::connection::{Delivery, Meaning, Phase};
 use super::origin::sizes;
@@ -243,8 +243,7 @@ impl World {
         }
         let head = Head {
             total: Some(self.sizes[live.fetch.file.index()]),
-            ranges: true,
-            may_give_ranges: false,
+            ranges: Ranges::Given,
             partial: live.fetch.range.is_some() || live.parts.is_some(),
             validator: Validator { etag: Some("\"1\"".to_owned()), ..Validator::default() },
             digest: None,

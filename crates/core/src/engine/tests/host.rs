@@ -206,6 +206,15 @@ impl Host {
         self.ranges && !self.ignores_ranges && !self.gives_wholes
     }
 
+    /// What its answers say of that, where the machine `has_ranges` that answers now.
+    pub(super) const fn says_of_ranges(&self, has_ranges: bool) -> Ranges {
+        if self.ranges && (has_ranges || self.ignores_ranges) {
+            Ranges::Given
+        } else {
+            Ranges::None
+        }
+    }
+
     /// What the machine that answers now has under `path`, and whether it gives ranges of it.
     pub(super) fn find(&self, path: &str) -> Option<(Remote, bool)> {
         let mut remote = *self.files.get(path)?;

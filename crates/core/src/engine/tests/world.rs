@@ -682,8 +682,7 @@ impl World {
         url.set_host(Some(answering)).unwrap();
         let head = Box::new(Head {
             total: (host.states_size || live.fetch.range.is_some()).then_some(remote.size),
-            ranges: host.ranges && (has_ranges || host.ignores_ranges),
-            may_give_ranges: false,
+            ranges: host.says_of_ranges(has_ranges),
             partial: live.fetch.range.is_some() || host.gives_parts() && asks_part && has_ranges,
             validator: remote.validator(),
             digest: None,
