@@ -33,10 +33,10 @@ impl Engine {
             self.on_failure(now, stream, failure);
             return;
         }
-        match (gives_some, is_otherwise) {
-            (true, true) => self.note_differing(file, &stream),
-            (false, true) => self.origin(stream.origin).note_ranges(true, Some(false)),
-            _ => {}
+        if gives_some && is_otherwise {
+            self.note_differing(file, &stream);
+        } else if self.files[file.index()].tries_range {
+            self.origin(stream.origin).note_ranges(true, Some(false));
         }
         self.leave_ranges(file, failure.message);
     }

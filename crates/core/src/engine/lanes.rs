@@ -133,9 +133,15 @@ impl Engine {
     }
 
     /// Range streams of `origin` that bring a window of their own. Where its server slows each of them down, any number is
-    /// better than fewer.
+    /// better than fewer; LowE has as many as are usual, or as lanes were found to pay.
     pub(super) fn windows_of(&self, origin: &OriginState) -> u32 {
-        if origin.multiplexes() && !self.are_slowed { self.room.shared } else { u32::MAX }
+        match (origin.multiplexes(), self.are_slowed) {
+            (true, false) => self.room.shared,
+            (true, true) if self.is_thrifty() => {
+                self.room.shared.max(self.lanes_in_all()).max(DEFAULT_CHANNELS)
+            }
+            _ => u32::MAX,
+        }
     }
 
     /// Whether there are enough streams for a path with a queue that holds many times as much: the window that each has

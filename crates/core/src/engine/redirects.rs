@@ -16,6 +16,9 @@ use crate::connection::Origin;
 /// It is asked again after the pause of so many failures.
 const MOST_PAUSES: u32 = 6;
 
+/// Who limits how many requests it answers in a time answers some in each second.
+const SERVES_FOR: Duration = Duration::from_secs(1);
+
 impl Engine {
     /// `stream` asked, or asks further, where a redirect has led to, and that has come to nothing: signed URLs
     /// expire, and mirrors go. Then its file is asked for where the list says, until that leads elsewhere, and what has come
@@ -49,11 +52,15 @@ impl Engine {
     fn is_of_no_use(&self, stream: &Stream, kind: ErrorKind) -> bool {
         let is_fault = kind == ErrorKind::ServerError || stream.is_turned_away(kind);
         let fails_again = is_fault && self.files[stream.file.index()].failures > 0;
-        (is_fault || kind == ErrorKind::Overloaded) && !self.serves(stream.origin) || fails_again
+        let is_refusal = is_fault || kind == ErrorKind::Overloaded;
+        is_refusal && !self.serves_beside(stream, stream.origin) || fails_again
     }
 
-    fn serves(&self, origin: OriginId) -> bool {
-        self.streams.values().any(|stream| stream.origin == origin && stream.has_head)
+    /// Whether `origin` serves anybody at present, or has answered who asked just before, or after, `stream` did.
+    fn serves_beside(&self, stream: &Stream, origin: OriginId) -> bool {
+        let state = &self.origins[origin.0 as usize];
+        state.has_answered() && state.answered_from + SERVES_FOR >= stream.began
+            || self.streams.values().any(|it| it.origin == origin && it.has_head)
     }
 
     /// Whether a request failed where its origin has sent it: of that the failure tells nothing. Who serves others there has
@@ -67,7 +74,7 @@ impl Engine {
         led_to != stream.origin
             && match failure.kind {
                 ErrorKind::ServerError => true,
-                ErrorKind::Overloaded => !self.serves(led_to),
+                ErrorKind::Overloaded => !self.serves_beside(stream, led_to),
                 _ => is_fault,
             }
     }

@@ -35,7 +35,7 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         ErrorKind::Auth if status == StatusCode::FORBIDDEN => "",
         ErrorKind::Auth => unspoken
             .as_deref()
-            .unwrap_or("; give credentials, or other ones, with --user, --netrc or --cookie-file"),
+            .unwrap_or("; give credentials with --user, --netrc or --cookie-file, or check those that were given"),
         ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
         _ if status == StatusCode::MISDIRECTED_REQUEST => {
             "; whoever was reached does not serve this name: try again later"

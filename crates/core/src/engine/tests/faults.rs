@@ -441,7 +441,10 @@ fn machines_of_one_name_that_differ_are_soon_asked_for_whole_files() {
                 world.assert_all_complete();
                 let of_files = (0..8).map(|file| world.fetches_of(file).len());
                 let asked: Vec<_> = of_files.collect();
-                assert!(asked.iter().all(|asked| *asked <= most), "{name}: {asked:?}");
+                assert!(
+                    asked.iter().all(|asked| *asked <= most),
+                    "{name} {protocol} {other:?}: {asked:?}"
+                );
             }
         }
     }
