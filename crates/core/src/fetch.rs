@@ -26,7 +26,7 @@ use crate::connection::{
 use crate::engine::{Event, Existing, Fetch, Head, Outcome};
 use crate::sink::Output;
 use crate::{Error, ErrorKind, Result};
-use fields::{content_length, encoded, modified};
+use fields::{content_length, content_range, encoded, modified};
 use incoming::{Incoming, tell_of_promise};
 use judge::{Verdict, judge};
 pub(crate) use status::{asked_pause, status_error};
@@ -241,8 +241,13 @@ async fn first_answer(
     if is_whole || response.status == StatusCode::OK {
         return Ok(First { response, asked: None, rest: None });
     }
+    let total = content_range(&response.headers).and_then(|(_, _, total)| total);
     drop((response, rest));
-    Ok(First { response: ask(context, fetch, None).await?, asked: None, rest: None })
+    let response = ask(context, fetch, None).await?;
+    match total.and_then(|total| judge::no_file(fetch, total, &response.headers)) {
+        Some(error) => Err(error),
+        None => Ok(First { response, asked: None, rest: None }),
+    }
 }
 
 /// Asks for the first part of a file, and where that takes the server long for everything behind it as well: it

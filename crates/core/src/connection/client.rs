@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use http::header::COOKIE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pelton_algos::ranges::StreamId;
 use pelton_algos::units::{BitRate, Bytes};
@@ -169,8 +170,12 @@ impl Http {
             let mut response = response.map_err(|error| {
                 if redirects.has_led() { error.behind_redirect(&origin) } else { error }
             })?;
-            let has_new_cookies =
-                response.status.is_redirection() && self.take_cookies(&url, &response.headers);
+            let has_new_cookies = response.status.is_redirection() && {
+                self.take_cookies(&url, &response.headers);
+                // Another request may have brought them meanwhile.
+                let now = credentials::headers(config, &self.cookies(), request, &url, &origin)?;
+                now.get(COOKIE) != headers.get(COOKIE)
+            };
             let next = redirects.next(response.status, &response.headers, has_new_cookies)?;
             match next {
                 None => {
@@ -192,8 +197,8 @@ impl Http {
 
     /// What a redirect sets goes with later requests. Other answers set nothing: servers answer those of one session one
     /// after the other.
-    fn take_cookies(&self, url: &Url, headers: &HeaderMap) -> bool {
-        self.shared.cookies.borrow_mut().take(url, headers, SystemTime::now())
+    fn take_cookies(&self, url: &Url, headers: &HeaderMap) {
+        self.shared.cookies.borrow_mut().take(url, headers, SystemTime::now());
     }
 
     pub(super) fn cookies(&self) -> Ref<'_, Cookies> {

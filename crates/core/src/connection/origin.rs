@@ -96,14 +96,21 @@ pub(super) fn host_and_port(host: &str, port: u16) -> String {
 /// without the values of what in its query looks like a secret (signatures, tokens, keys).
 pub fn shown(url: &Url) -> String {
     let mut bare = without_userinfo(url);
-    let Some(query) = url.query().filter(|query| query.split('&').any(is_secret)) else {
+    // Some append a query to a URL that has one.
+    let fields =
+        |query: &str| query.split_inclusive(['&', '?']).map(str::to_owned).collect::<Vec<_>>();
+    let fields = url.query().map(fields).unwrap_or_default();
+    if !fields.iter().any(|field| is_secret(field)) {
         return bare.into();
+    }
+    let hide = |field: &String| match field.split_once('=') {
+        Some((name, value)) if is_secret(field) => {
+            let end = value.char_indices().next_back().filter(|(_, end)| ['&', '?'].contains(end));
+            format!("{name}=***{}", end.map_or("", |(at, _)| &value[at..]))
+        }
+        _ => field.clone(),
     };
-    let hide = |field: &str| match field.split_once('=') {
-        Some((name, _)) if is_secret(field) => format!("{name}=***"),
-        _ => field.to_owned(),
-    };
-    bare.set_query(Some(&query.split('&').map(hide).collect::<Vec<_>>().join("&")));
+    bare.set_query(Some(&fields.iter().map(hide).collect::<String>()));
     bare.into()
 }
 
@@ -201,6 +208,8 @@ mod tests {
             shown("https://a.test/?sig=a=b&token&sigma=1"),
             "https://a.test/?sig=***&token&sigma=1"
         );
+        assert_eq!(shown("https://a.test/?x=1?sig=a&y=2?"), "https://a.test/?x=1?sig=***&y=2?");
+        assert_eq!(shown("https://a.test/?sig=a?key=b"), "https://a.test/?sig=***?key=***");
     }
 
     #[test]

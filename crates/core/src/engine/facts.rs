@@ -73,6 +73,7 @@ pub enum Ranges {
 }
 
 /// Why a request or a file failed.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// What sort of failure.
@@ -87,12 +88,14 @@ pub struct Failure {
     pub is_quota: bool,
     /// The server forbids it (403), which may be for who asks, or for how much is asked at once.
     pub is_forbidden: bool,
+    /// What came is no file: a page in place of a range.
+    pub is_no_file: bool,
     /// Where a redirect has led to, if it failed there.
     pub led_to: Option<Origin>,
 }
 
 impl Failure {
-    /// A failure without `Retry-After`, of no quota, not forbidden, and behind no redirect.
+    /// A failure without `Retry-After`, of no quota, not forbidden, of a file, and behind no redirect.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -101,6 +104,7 @@ impl Failure {
             is_of_rate: false,
             is_quota: false,
             is_forbidden: false,
+            is_no_file: false,
             led_to: None,
         }
     }

@@ -152,7 +152,7 @@ impl Engine {
         if !self.is_blameless(now, stream, failure.kind, refused) {
             self.count_attempt(stream);
         }
-        let may_be_had_whole = self.may_be_had_whole(stream, failure.kind);
+        let may_be_had_whole = !failure.is_no_file && self.may_be_had_whole(stream, failure.kind);
         if self.are_ranges_vain(stream, failure.kind) {
             self.leave_ranges(file, failure.message);
             return;

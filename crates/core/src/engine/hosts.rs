@@ -232,6 +232,17 @@ impl Engine {
         }
     }
 
+    /// The same of where a redirect has led to.
+    pub(super) fn tell_of_wait_elsewhere(&mut self, failure: &Failure) {
+        let Some(led_to) = failure.led_to.as_ref().map(|led_to| self.origin_id(led_to)) else {
+            return;
+        };
+        if !std::mem::replace(&mut self.origin(led_to).has_told_of_wait, true) {
+            let what = failure.message.split("; ").next().unwrap_or_default();
+            self.actions.push(Action::HostAway { failure: what.to_owned() });
+        }
+    }
+
     /// Whether nothing of this origin can be had, so that the other files need not be tried.
     fn fails_whole_origin(&self, now: Timestamp, origin: OriginId, kind: ErrorKind) -> bool {
         let retry = self.config.retry;

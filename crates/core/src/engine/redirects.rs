@@ -8,13 +8,22 @@ use url::Url;
 
 use super::event::FileId;
 use super::facts::Failure;
-use super::failure::patiently;
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 use crate::connection::Origin;
 
-/// It is asked again after the pause of so many failures.
-const MOST_PAUSES: u32 = 6;
+/// It is asked so many times as often as where a host fails, after pauses that grow up to that of so many failures: another
+/// one may be asked each time.
+const PATIENCE: u32 = 2;
+const MOST_PAUSES: u32 = 4;
+
+/// So many of them, where there is more than one, are told of.
+const NOTICED: u32 = 3;
+
+/// So many attempts where one of `attempts` is asked for. Who wants one gets one.
+const fn most_attempts(attempts: u32) -> u32 {
+    if attempts == 1 { 1 } else { attempts.saturating_mul(PATIENCE) }
+}
 
 /// Who limits how many requests it answers in a time answers some in each second.
 const SERVES_FOR: Duration = Duration::from_secs(1);
@@ -86,9 +95,12 @@ impl Engine {
         let entry = &self.files[file.index()];
         let asks_too_much =
             failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
-        if entry.failures >= patiently(retry.attempts) || asks_too_much {
+        if entry.failures >= most_attempts(retry.attempts) || asks_too_much {
             let failure = self.explain(failure, file, asks_too_much);
             return self.fail(file, failure);
+        }
+        if entry.failures >= NOTICED {
+            self.tell_of_wait_elsewhere(&failure);
         }
         if failure.kind.is_answer() {
             self.give_back(stream, failure.kind);

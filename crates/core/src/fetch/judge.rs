@@ -127,7 +127,7 @@ fn part(
         StatusCode::PARTIAL_CONTENT => {}
         StatusCode::OK => {
             if let Some(what) = something_else(fetch, headers) {
-                return Err(wrong(fetch, &what));
+                return Err(wrong(fetch, &what).with_source(NoFile));
             }
             let is_version = |known| same_version(known, &validator(headers));
             // RFC 9110, section 13.1.5: so it is where the file is another one than `If-Range` names.
@@ -182,6 +182,20 @@ fn part(
     Ok(Ok(Part { total: total.or(fetch.total), end: Some(end) }))
 }
 
+/// Marks an answer that is no file at all.
+#[derive(Debug, thiserror::Error)]
+#[error("does it, or the network, want a sign-in?")]
+pub(super) struct NoFile;
+
+/// What came for the whole file is none, of which a part has told that it has `total` bytes. Asked for once more, nothing
+/// would tell.
+pub(super) fn no_file(fetch: &Fetch, total: u64, headers: &HeaderMap) -> Option<Error> {
+    let known = Fetch { total: Some(total), ..fetch.clone() };
+    let what = something_else(&known, headers)?;
+    let message = format!("{}: {what}", shown(&fetch.url));
+    Some(Error::new(ErrorKind::HttpStatus, message).with_source(NoFile))
+}
+
 /// What an answer to a request for a range is that can't be its file: of another size, and nothing tells a version of it, as its
 /// file had, or it is a page and the file has the name of something else. Networks that want a sign-in and servers that are
 /// asked too much answer with pages, and such pages pass.
@@ -199,10 +213,7 @@ fn something_else(fetch: &Fetch, headers: &HeaderMap) -> Option<String> {
         _ => return None,
     };
     let kind = kind.map(|kind| format!(" of {kind}")).unwrap_or_default();
-    Some(format!(
-        "the server answered a range with {size}{kind}, and the file has {total} bytes; does it, or the network, want a \
-         sign-in?"
-    ))
+    Some(format!("the server answered with {size}{kind}, and the file has {total} bytes"))
 }
 
 /// Whether a page may have this name: it says that it is one, or nothing.

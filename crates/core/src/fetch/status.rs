@@ -8,6 +8,7 @@ use http::{HeaderMap, StatusCode};
 use url::Url;
 
 use super::fields::retry_after;
+use super::judge::NoFile;
 use crate::connection::shown;
 use crate::engine::Failure;
 use crate::{Error, ErrorKind};
@@ -147,6 +148,7 @@ impl From<Error> for Failure {
             is_of_rate,
             is_quota,
             is_forbidden,
+            is_no_file: source.is_some_and(<dyn std::error::Error>::is::<NoFile>),
             led_to: error.led_to().cloned(),
         }
     }

@@ -511,6 +511,27 @@ fn a_page_that_tells_a_version_is_no_file_of_another_kind() {
 }
 
 #[test]
+fn a_page_is_no_file_of_which_a_part_has_come() {
+    for (version, real) in [(true, 1), (true, 3), (false, 1)] {
+        let server = serve(move |request| match request.number {
+            number if number >= real => sign_in(),
+            _ if version => honest(&content(), request),
+            // A first part of a file that tells no version.
+            _ => Reply::status("206 Partial Content")
+                .field("Content-Range", format!("bytes 0-99999/{SIZE}"))
+                .field("Content-Length", 100_000)
+                .body(content().bytes(0..100_000)),
+        });
+        let out = tempfile::tempdir().unwrap();
+        let report = run(splitting().download([server.url("/f.iso")]).into_dir(out.path()));
+        let error = file(&report, "f.iso").error.clone().expect("no page is the file");
+        assert!(error.message.contains("sign-in"), "{error:?}");
+        assert!(!out.path().join("f.iso").exists(), "a page took its place");
+        assert_eq!(out.path().join("f.iso.part").exists(), version, "what has come is kept");
+    }
+}
+
+#[test]
 fn what_is_no_http() {
     let server = serve(|_| Reply::raw("SSH-2.0-OpenSSH_9.9\r\n").close());
     assert_fails(&client(), &server, ErrorKind::Protocol);
