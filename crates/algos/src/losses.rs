@@ -58,7 +58,7 @@ impl LossWatch {
 pub struct Losses {
     count: u32,
     among: Bytes,
-    /// Or by a full queue.
+    /// Anything was lost, by chance or by a full queue.
     any: bool,
 }
 

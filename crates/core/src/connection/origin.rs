@@ -92,25 +92,24 @@ pub(super) fn host_and_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
+/// What is behind a field of a query. Some append a query to a URL that has one.
+const FIELD_ENDS: [char; 2] = ['&', '?'];
+
 /// `url` as messages, reports and journals show it: without user name, password and fragment, and
 /// without the values of what in its query looks like a secret (signatures, tokens, keys).
 pub fn shown(url: &Url) -> String {
     let mut bare = without_userinfo(url);
-    // Some append a query to a URL that has one.
-    let fields =
-        |query: &str| query.split_inclusive(['&', '?']).map(str::to_owned).collect::<Vec<_>>();
-    let fields = url.query().map(fields).unwrap_or_default();
-    if !fields.iter().any(|field| is_secret(field)) {
+    let Some(query) = url.query().filter(|query| query.split(FIELD_ENDS).any(is_secret)) else {
         return bare.into();
-    }
-    let hide = |field: &String| match field.split_once('=') {
-        Some((name, value)) if is_secret(field) => {
-            let end = value.char_indices().next_back().filter(|(_, end)| ['&', '?'].contains(end));
-            format!("{name}=***{}", end.map_or("", |(at, _)| &value[at..]))
-        }
-        _ => field.clone(),
     };
-    bare.set_query(Some(&fields.iter().map(hide).collect::<String>()));
+    let hide = |field: &str| match field.split_once('=') {
+        Some((name, value)) if is_secret(field) => {
+            let end = value.rfind(FIELD_ENDS).map_or("", |at| &value[at..]);
+            format!("{name}=***{end}")
+        }
+        _ => field.to_owned(),
+    };
+    bare.set_query(Some(&query.split_inclusive(FIELD_ENDS).map(hide).collect::<String>()));
     bare.into()
 }
 
@@ -120,7 +119,7 @@ pub fn shown_text(text: &str) -> String {
     let scheme = if start.is_empty() { String::new() } else { format!("{start}://") };
     let bare = rest.rsplit_once('@').map_or(rest.to_owned(), |(_, host)| format!("***@{host}"));
     let bare = match bare.split_once('?') {
-        Some((path, query)) if query.split('&').any(is_secret) => format!("{path}?***"),
+        Some((path, query)) if query.split(FIELD_ENDS).any(is_secret) => format!("{path}?***"),
         _ => bare,
     };
     scheme + &bare

@@ -19,6 +19,12 @@ impl Engine {
         }
     }
 
+    /// The same for another attempt. Streams that have failed together are one.
+    pub(super) fn ask_later(&mut self, at: Timestamp, file: FileId) {
+        self.totals.retries += u64::from(self.files[file.index()].not_before.is_none());
+        self.hold(at, file);
+    }
+
     pub(super) fn release_hold(&mut self, file: FileId) {
         if let Some(at) = self.files[file.index()].not_before.take() {
             self.delayed.remove(&(at, file));

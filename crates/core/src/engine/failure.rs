@@ -173,8 +173,7 @@ impl Engine {
             None => retry.attempts,
         };
         let entry = &self.files[file.index()];
-        let asks_too_much =
-            failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
+        let asks_too_much = self.asks_too_much(&failure);
         // Where several machines answer one of them may not have it.
         let is_missing = failure.kind == ErrorKind::NotFound;
         let has_come = entry.agreement.has_come();
@@ -198,10 +197,14 @@ impl Engine {
         if failure.kind.is_answer() {
             self.give_back(stream, failure.kind);
         }
-        let another = self.files[file.index()].not_before.is_none();
-        self.totals.retries += u64::from(another);
         let pause = self.pause_after(stream, &failure, refused);
-        self.hold(now + pause, file);
+        self.ask_later(now + pause, file);
+    }
+
+    /// Whether the server asks for a longer pause than anybody waits for.
+    pub(super) fn asks_too_much(&self, failure: &Failure) -> bool {
+        let longest = self.config.retry.longest_retry_after;
+        failure.retry_after.is_some_and(|pause| pause > longest)
     }
 
     /// Whether any of it is being brought.

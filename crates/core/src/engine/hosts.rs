@@ -225,7 +225,13 @@ impl Engine {
         // That was waited for until now, and will be again.
         let is_silent = failure.kind == ErrorKind::Timeout && state.connect_failures > 0;
         let is_noticed = is_silent || waiting.is_some_and(|waiting| waiting >= NOTICED);
-        if is_noticed && !std::mem::replace(&mut state.has_told_of_wait, true) {
+        if is_noticed {
+            self.tell_once_of_wait(origin, failure);
+        }
+    }
+
+    fn tell_once_of_wait(&mut self, origin: OriginId, failure: &Failure) {
+        if !std::mem::replace(&mut self.origin(origin).has_told_of_wait, true) {
             // Its advice is for who has failed.
             let what = failure.message.split("; ").next().unwrap_or_default();
             self.actions.push(Action::HostAway { failure: what.to_owned() });
@@ -234,12 +240,9 @@ impl Engine {
 
     /// The same of where a redirect has led to.
     pub(super) fn tell_of_wait_elsewhere(&mut self, failure: &Failure) {
-        let Some(led_to) = failure.led_to.as_ref().map(|led_to| self.origin_id(led_to)) else {
-            return;
-        };
-        if !std::mem::replace(&mut self.origin(led_to).has_told_of_wait, true) {
-            let what = failure.message.split("; ").next().unwrap_or_default();
-            self.actions.push(Action::HostAway { failure: what.to_owned() });
+        if let Some(led_to) = &failure.led_to {
+            let led_to = self.origin_id(led_to);
+            self.tell_once_of_wait(led_to, failure);
         }
     }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use pelton_algos::time::Timestamp;
-
 use url::Url;
 
 use super::event::FileId;
@@ -20,13 +19,13 @@ const MOST_PAUSES: u32 = 4;
 /// So many of them, where there is more than one, are told of.
 const NOTICED: u32 = 3;
 
+/// Who limits how many requests it answers in a time answers some in each second.
+const SERVES_FOR: Duration = Duration::from_secs(1);
+
 /// So many attempts where one of `attempts` is asked for. Who wants one gets one.
 const fn most_attempts(attempts: u32) -> u32 {
     if attempts == 1 { 1 } else { attempts.saturating_mul(PATIENCE) }
 }
-
-/// Who limits how many requests it answers in a time answers some in each second.
-const SERVES_FOR: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// `stream` asked, or asks further, where a redirect has led to, and that has come to nothing: signed URLs
@@ -93,8 +92,7 @@ impl Engine {
         let (file, retry) = (stream.file, self.config.retry);
         self.count_attempt(stream);
         let entry = &self.files[file.index()];
-        let asks_too_much =
-            failure.retry_after.is_some_and(|pause| pause > retry.longest_retry_after);
+        let asks_too_much = self.asks_too_much(&failure);
         if entry.failures >= most_attempts(retry.attempts) || asks_too_much {
             let failure = self.explain(failure, file, asks_too_much);
             return self.fail(file, failure);
@@ -107,9 +105,8 @@ impl Engine {
         }
         let setbacks = self.files[file.index()].setbacks.clamp(1, MOST_PAUSES);
         let pause = retry.pause(setbacks, failure.retry_after, &mut self.jitter);
-        self.totals.retries += u64::from(self.files[file.index()].not_before.is_none());
         self.redecide = true;
-        self.hold(now + pause, file);
+        self.ask_later(now + pause, file);
     }
 
     /// An answer for `file` came from `url`, where it was led to: who was led elsewhere before it may stay.
@@ -145,8 +142,7 @@ impl Engine {
             let home = self.origin_id(&home);
             self.move_to(file, class, home);
         }
-        self.totals.retries += u64::from(self.files[file.index()].not_before.is_none());
         self.redecide = true;
-        self.hold(now + pause, file);
+        self.ask_later(now + pause, file);
     }
 }
