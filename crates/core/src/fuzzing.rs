@@ -25,7 +25,7 @@ pub fn retry_after(value: &[u8]) -> Option<Duration> {
 pub fn response_fields(fields: &[u8]) {
     let head = [b"HTTP/1.1 200 OK\r\n", fields, b"\r\n\r\n"].concat();
     if let Some(headers) = connection::fuzz_head(&mut BytesMut::from(&head[..])) {
-        let _ = fields::validator(&headers);
+        let _ = fields::validator(&headers, SystemTime::UNIX_EPOCH);
         for status in [StatusCode::OK, StatusCode::PARTIAL_CONTENT] {
             let _ = digests::promised(status, &headers);
         }

@@ -13,6 +13,7 @@ use url::Url;
 
 use super::OriginId;
 use super::facts::{Existing, Resumable, Validator};
+use super::redirects::Left;
 use crate::catalog::{Digest, FileSpec};
 
 /// How often a rerun is told of a file: what its process' end costs is a percent or two of it.
@@ -76,10 +77,10 @@ pub(super) struct Transfer {
     pub(super) unproven: bool,
     /// Where its bytes come from, after redirects.
     pub(super) located: Option<Url>,
-    /// That has not lasted: redirects are followed anew each time.
-    pub(super) asks_at_home: bool,
-    /// Where it had led to then.
-    pub(super) left: Option<OriginId>,
+    /// Requests that went there without being led have been answered, too.
+    pub(super) located_again: bool,
+    /// Where they came from before, and where that has not lasted.
+    pub(super) left: Option<Left>,
     pub(super) validator: Option<Validator>,
     pub(super) modified: Option<SystemTime>,
     /// The server takes range requests for it.
@@ -181,7 +182,7 @@ impl Transfer {
             place: 0,
             unproven: false,
             located: None,
-            asks_at_home: false,
+            located_again: false,
             left: None,
             validator: None,
             modified: None,

@@ -66,6 +66,7 @@ impl Engine {
             return;
         }
         let entry = &mut self.files[file.index()];
+        entry.located_again |= asked.redirected && entry.located.as_ref() == Some(&head.url);
         entry.agreement.on_answer();
         entry.modified = head.modified;
         entry.promised = entry.promised.take().or(head.digest.take());
@@ -114,7 +115,7 @@ impl Engine {
             self.actions.push(Action::Restart { file, bytes, reason });
         }
         let entry = &mut self.files[file.index()];
-        let is_led = head.url != *entry.place() && !entry.asks_at_home;
+        let is_led = head.url != *entry.place() && entry.left.is_none();
         entry.located = is_led.then_some(head.url);
         entry.takes_ranges = (head.ranges == Ranges::Given || tries_range)
             && head.total.is_some()

@@ -107,7 +107,7 @@ impl Engine {
         entry.was_passed = false;
         self.passed_over.remove(&file);
         let entry = &mut self.files[file.index()];
-        (entry.located, entry.asks_at_home) = (None, false);
+        (entry.located, entry.located_again, entry.left) = (None, false, None);
         (entry.gave_range, entry.ignores_ranges, entry.failed_ranges) = (false, false, 0);
         entry.agreement.move_away();
         entry.attempt += 1;

@@ -22,6 +22,16 @@ const NOTICED: u32 = 3;
 /// Who limits how many requests it answers in a time answers some in each second.
 const SERVES_FOR: Duration = Duration::from_secs(1);
 
+/// Where a redirect had led to, until what was there came to nothing: redirects are followed anew each time from then on, until
+/// one is to be trusted.
+#[derive(Debug)]
+pub(super) struct Left {
+    origin: OriginId,
+    url: Option<Url>,
+    /// It had answered more than the request that was led there.
+    lasted: bool,
+}
+
 /// So many attempts where one of `attempts` is asked for. Who wants one gets one.
 const fn most_attempts(attempts: u32) -> u32 {
     if attempts == 1 { 1 } else { attempts.saturating_mul(PATIENCE) }
@@ -39,7 +49,8 @@ impl Engine {
             return false;
         }
         let entry = &mut self.files[stream.file.index()];
-        if entry.origin != stream.origin {
+        let is_led_again = entry.located.is_some() && stream.attempt != entry.attempt;
+        if entry.origin != stream.origin || is_led_again {
             // It is asked for elsewhere by now.
             if entry.not_before.is_none() {
                 self.hold(now, stream.file);
@@ -109,12 +120,15 @@ impl Engine {
         self.ask_later(now + pause, file);
     }
 
-    /// An answer for `file` came from `url`, where it was led to: who was led elsewhere before it may stay.
+    /// An answer for `file` came from `url`: who was led elsewhere before it may stay, and so may who was led to what lasts
+    /// for a while, as signed URLs do.
     pub(super) fn settle_where_led(&mut self, file: FileId, origin: OriginId, url: &Url) {
         let entry = &mut self.files[file.index()];
-        let is_elsewhere = entry.left.is_some_and(|left| left != origin) && entry.origin != origin;
-        if entry.asks_at_home && is_elsewhere {
-            entry.asks_at_home = false;
+        let is_another = |left: &Left| {
+            left.origin != origin || left.lasted && left.url.as_ref().is_some_and(|it| it != url)
+        };
+        if url != entry.place() && entry.left.as_ref().is_some_and(is_another) {
+            entry.left = None;
             entry.located = Some(url.clone());
             let class = entry.class;
             self.move_to(file, class, origin);
@@ -135,8 +149,9 @@ impl Engine {
 
     fn ask_at_home(&mut self, now: Timestamp, file: FileId, pause: Duration) {
         let entry = &mut self.files[file.index()];
-        entry.located = None;
-        (entry.asks_at_home, entry.left) = (true, Some(entry.origin));
+        let url = entry.located.take();
+        let lasted = std::mem::take(&mut entry.located_again);
+        entry.left = Some(Left { origin: entry.origin, url, lasted });
         let (class, home) = (entry.class, Origin::of(entry.place()));
         if let Ok(home) = home {
             let home = self.origin_id(&home);

@@ -31,17 +31,25 @@ pub(super) fn encoded(headers: &HeaderMap) -> bool {
         .is_some_and(|encoding| !encoding.trim().eq_ignore_ascii_case("identity"))
 }
 
+/// Clocks that are set from networks are nearer to one another.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
 /// What tells this version from others for certain: only strong validators join ranges (RFC 9110,
 /// section 8.8.1). A date is one where the answer is younger by a second at least: within the second
-/// the file may have changed once more (section 8.8.2.2).
-pub(crate) fn validator(headers: &HeaderMap) -> Validator {
+/// the file may have changed once more (section 8.8.2.2). An answer without its own date has that of when it was `received`
+/// (section 6.6.1), by another clock, which may differ.
+pub(crate) fn validator(headers: &HeaderMap, received: SystemTime) -> Validator {
     let tag = text(headers, &ETAG).unwrap_or_default().trim();
     let etag = tag.starts_with('"').then(|| tag.to_owned());
     let weak_etag = tag.strip_prefix("W/").map(str::to_owned);
-    let is_strong = match (modified(headers), date(headers, &DATE)) {
-        (Some(modified), Some(date)) => modified + Duration::from_secs(1) <= date,
-        _ => false,
+    let (answered, doubtful) = if headers.contains_key(DATE) {
+        (date(headers, &DATE), Duration::from_secs(1))
+    } else {
+        (Some(received), CLOCKS_DIFFER)
     };
+    let is_strong = modified(headers)
+        .zip(answered)
+        .is_some_and(|(modified, answered)| modified + doubtful <= answered);
     let last_modified = text(headers, &LAST_MODIFIED).filter(|_| is_strong).map(str::to_owned);
     Validator { etag, weak_etag, last_modified }
 }
@@ -138,18 +146,32 @@ mod tests {
 
     #[test]
     fn weak_tags_never_join_ranges() {
-        assert_eq!(validator(&headers(&[(ETAG, "W/\"a\"")])).etag, None);
-        assert_eq!(validator(&headers(&[(ETAG, "\"a\"")])).etag.as_deref(), Some("\"a\""));
+        let of = |tag| validator(&headers(&[(ETAG, tag)]), SystemTime::UNIX_EPOCH).etag;
+        assert_eq!(of("W/\"a\""), None);
+        assert_eq!(of("\"a\"").as_deref(), Some("\"a\""));
     }
 
     #[test]
     fn dates_within_the_second_of_the_answer_never_join_ranges() {
         const WRITTEN: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
-        let of = |date: &str| validator(&headers(&[(LAST_MODIFIED, WRITTEN), (DATE, date)]));
+        let received = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777 + 3600);
+        let of =
+            |date: &str| validator(&headers(&[(LAST_MODIFIED, WRITTEN), (DATE, date)]), received);
         assert_eq!(of("Sun, 06 Nov 1994 08:49:38 GMT").last_modified.as_deref(), Some(WRITTEN));
         assert_eq!(of(WRITTEN).last_modified, None);
         assert_eq!(of("soon").last_modified, None);
-        assert_eq!(validator(&headers(&[(LAST_MODIFIED, WRITTEN)])).last_modified, None);
+    }
+
+    #[test]
+    fn an_answer_without_a_date_has_that_of_when_it_came() {
+        let written = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let after = |seconds| {
+            let received = written + Duration::from_secs(seconds);
+            let headers = headers(&[(LAST_MODIFIED, "Sun, 06 Nov 1994 08:49:37 GMT")]);
+            validator(&headers, received).last_modified.is_some()
+        };
+        assert!(after(3600));
+        assert!(!after(59) && !after(0), "the clocks may differ");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
+use std::time::SystemTime;
 
 use http::header::{ACCEPT_RANGES, CONTENT_TYPE, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
@@ -44,7 +45,8 @@ pub(super) fn judge(
         Err(outcome) => return Ok(Verdict::Stop(outcome)),
     };
     let says_so = text(headers, &ACCEPT_RANGES).is_some_and(|units| units.trim() == "bytes");
-    let (partial, validator) = (status == StatusCode::PARTIAL_CONTENT, validator(headers));
+    let (partial, validator) =
+        (status == StatusCode::PARTIAL_CONTENT, validator(headers, SystemTime::now()));
     let head = Head {
         total,
         ranges: match (partial || says_so, headers.contains_key(ACCEPT_RANGES)) {
@@ -129,7 +131,7 @@ fn part(
             if let Some(what) = something_else(fetch, headers) {
                 return Err(wrong(fetch, &what).with_source(NoFile));
             }
-            let is_version = |known| same_version(known, &validator(headers));
+            let is_version = |known| same_version(known, &validator(headers, SystemTime::now()));
             // RFC 9110, section 13.1.5: so it is where the file is another one than `If-Range` names.
             if fetch.validator.as_ref().and_then(is_version) == Some(false) {
                 return changed("is another one");
@@ -162,7 +164,7 @@ fn part(
         return changed("has another size");
     }
     if let Some(known) = &fetch.validator {
-        match same_version(known, &validator(headers)) {
+        match same_version(known, &validator(headers, SystemTime::now())) {
             Some(false) => return changed("is another one"),
             None if known.is_strong() => {
                 return refused("a part came without the ETag of its file");

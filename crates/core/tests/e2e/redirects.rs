@@ -11,6 +11,11 @@ use crate::support::{builder, client, one_stream, run};
 const SIZE: u64 = 3_000_000;
 
 fn answer(request: &RawRequest) -> Reply {
+    some(request, SIZE)
+}
+
+/// Ends its connection after at most so many bytes.
+fn some(request: &RawRequest, most: u64) -> Reply {
     let file = VirtualFile::new("/file", SIZE, 1);
     let range = request.field("range").and_then(|range| {
         let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
@@ -22,15 +27,21 @@ fn answer(request: &RawRequest) -> Reply {
         Some(_) => Reply::status("206 Partial Content")
             .field("Content-Range", format!("bytes {start}-{}/{SIZE}", end - 1)),
     };
-    reply
-        .field("Content-Length", end - start)
-        .field("ETag", file.etag())
-        .body(file.bytes(start..end))
+    let reply = reply.field("Content-Length", end - start).field("ETag", file.etag());
+    if end - start > most {
+        return reply.body(file.bytes(start..start + most)).close();
+    }
+    reply.body(file.bytes(start..end))
 }
 
 /// Redirects each request for `/file` to a URL of its own, which is good for so many requests and answered with
 /// `status` from then on.
 fn signing(lasts_for: usize, status: &'static str) -> Scripted {
+    signing_some(lasts_for, status, SIZE)
+}
+
+/// The same, which ends its connections after so many bytes.
+fn signing_some(lasts_for: usize, status: &'static str, most: u64) -> Scripted {
     let used = Mutex::new(Vec::<usize>::new());
     Scripted::start(move |request| {
         let mut used = used.lock().unwrap();
@@ -45,7 +56,7 @@ fn signing(lasts_for: usize, status: &'static str) -> Scripted {
         if *count > lasts_for {
             return Reply::status(status).field("Content-Length", 2).body("no");
         }
-        answer(request)
+        some(request, most)
     })
     .unwrap()
 }
@@ -77,6 +88,17 @@ fn what_has_come_before_a_redirect_expired_is_kept() {
             && request.field("range").is_none_or(|range| range.starts_with("bytes=0-"))
     });
     assert_eq!(starts.count(), 1, "the first bytes are asked for once");
+}
+
+#[test]
+fn a_redirect_that_lasts_for_some_requests_is_followed_once_for_those() {
+    let server = signing_some(6, "403 Forbidden", SIZE / 60);
+    let out = tempfile::tempdir().unwrap();
+    let report = run(one_stream().download([server.url("/file")]).into_dir(out.path()));
+    assert!(report.is_complete(), "{:?}", report.files);
+    let (signed, led): (Vec<_>, Vec<_>) =
+        server.requests().into_iter().partition(|it| it.target().starts_with("/signed"));
+    assert!(signed.len() >= 60 && led.len() <= 12, "{} of {}", led.len(), signed.len());
 }
 
 /// Sets a cookie by a redirect of each file to itself, and wants it back.
