@@ -11,7 +11,7 @@ use pelton_algos::units::Bytes;
 use super::event::{Action, FileId};
 use super::facts::{Existing, Failure, Head, Ranges, Validator};
 use super::file::{OpenedAs, Shelved};
-use super::origin::Contact;
+use super::origin::{Contact, FailedBefore};
 use super::{Engine, OriginId, Stream};
 use crate::ErrorKind;
 use crate::catalog::FileSpec;
@@ -204,8 +204,6 @@ impl Engine {
     }
 
     fn move_stream(&mut self, stream: StreamId, from: OriginId, to: OriginId) {
-        // By sending it on.
-        self.origin(from).contact = Contact::Answered;
         self.origin(from).streams = self.origin(from).streams.saturating_sub(1);
         self.origin(to).add_stream();
         if let Some(known) = self.streams.get_mut(&stream) {
@@ -214,7 +212,7 @@ impl Engine {
         self.redecide = true;
     }
 
-    /// `origin` has answered what was `asked`.
+    /// `origin` has answered what was `asked`, and where that was asked of another one, that has sent it on.
     fn note_answer(
         &mut self,
         now: Timestamp,
@@ -223,26 +221,24 @@ impl Engine {
         protocol: Protocol,
     ) {
         let entry = &mut self.files[asked.file.index()];
-        let was_forbidden = std::mem::take(&mut entry.doubts) > 0;
-        let refused_before = std::mem::take(&mut entry.refused);
         entry.is_refused_for_itself = false;
-        let state = self.origin(origin);
-        let failed_before = asked.attempt.max(refused_before.into());
-        let circumstances = state.circumstances(asked.began, 1);
-        state.first_requests.on_answer(failed_before, refused_before, circumstances);
-        state.forbidding.on_answer(asked.began);
-        if was_forbidden {
-            state.forbidding.on_given();
+        let before = FailedBefore {
+            was_forbidden: std::mem::take(&mut entry.doubts) > 0,
+            refused: std::mem::take(&mut entry.refused),
+            attempt: asked.attempt,
+        };
+        if origin != asked.origin {
+            let state = self.origin(asked.origin);
+            state.came_at = now;
+            state.note_answer(asked.began, before, 0);
+            self.note_success(now, asked.origin, asked.began);
         }
         let multiplexes = protocol == Protocol::Http2;
         let pipelined = self.pipelined(&self.origins[origin.0 as usize]);
         let state = self.origin(origin);
         let news = !state.has_answered() || state.multiplexes() != multiplexes;
         state.budget.share_connections(multiplexes);
-        state.answered += 1;
-        state.answered_from = state.answered_from.max(asked.began);
-        state.has_faults_for_good = false;
-        state.budget.on_answer(asked.began, state.served);
+        state.note_answer(asked.began, before, state.served);
         let borne = if multiplexes { 0 } else { state.served.div_ceil(pipelined) };
         let is_borne = state.budget.on_borne(borne);
         self.redecide |= news || is_borne;

@@ -27,6 +27,16 @@ pub(super) enum Contact {
     Answered,
 }
 
+/// What had become of a file before it was answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FailedBefore {
+    pub(super) was_forbidden: bool,
+    /// How often in a row it was refused.
+    pub(super) refused: u32,
+    /// How many attempts have failed.
+    pub(super) attempt: u64,
+}
+
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(super) struct OriginState {
@@ -193,6 +203,22 @@ impl OriginState {
     pub(super) fn failing_for(&self, now: Timestamp) -> Duration {
         let since = self.failing_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
         since.max(self.budget.vain_for(now))
+    }
+
+    /// It has answered a request that `began` then, of a file that failed `before`. So many are being `served` by now, that
+    /// one included unless it was sent on.
+    pub(super) fn note_answer(&mut self, began: Timestamp, before: FailedBefore, served: u32) {
+        let failed_before = before.attempt.max(before.refused.into());
+        let circumstances = self.circumstances(began, served.min(1));
+        self.first_requests.on_answer(failed_before, before.refused, circumstances);
+        self.forbidding.on_answer(began);
+        if before.was_forbidden {
+            self.forbidding.on_given();
+        }
+        self.answered += 1;
+        self.answered_from = self.answered_from.max(began);
+        self.has_faults_for_good = false;
+        self.budget.on_answer(began, served);
     }
 
     /// In what circumstances a request was made that `began` then and is alone where no more than `own` streams are left.

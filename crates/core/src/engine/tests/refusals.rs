@@ -184,20 +184,25 @@ fn who_answers_so_many_requests_a_second_is_asked_at_that_pace() {
     for (millis, retry_after, most) in [(100, None, 1.5), (20, None, 2.0), (100, Some(1), 2.7)] {
         let answers_each = Duration::from_millis(millis);
         let retry_after = retry_after.map(Duration::from_secs);
-        let files = Host::default().files(100, |_| 30_000);
-        let is_of_rate = retry_after.is_some();
         let rtt = Duration::from_millis(5);
-        let host = Host { rtt, retry_after, is_of_rate, answers_each, ..files };
-        for (policy, protocol) in policies_and_protocols() {
-            let name = format!("{}, {protocol:?}", policy.name());
-            let mut world = World::new(policy).host("one", Host { protocol, ..host.clone() });
-            world.get_all();
-            world.run();
-            world.assert_each_byte_once();
-            let (took, floor) = (world.seconds(), answers_each.as_secs_f64() * 100.0);
-            assert!(took < floor * most, "{name}, {millis} ms, {retry_after:?}: {took}");
-            let refused = world.fetches.len() - 100;
-            assert!(refused < 80, "{name}, {millis} ms, {retry_after:?}: {refused} for nothing");
+        let store = Host { rtt, ..Host::default().files(100, |_| 30_000) };
+        let is_of_rate = retry_after.is_some();
+        let limited = Host { retry_after, is_of_rate, answers_each, ..store.clone() };
+        let led = Host { redirects_to: Some("store".to_owned()), ..limited.clone() };
+        for host in [limited, led] {
+            for (policy, protocol) in policies_and_protocols() {
+                let name = format!("{}, {protocol:?}, {:?}", policy.name(), host.redirects_to);
+                let mut world = World::new(policy).host("one", Host { protocol, ..host.clone() });
+                let specs = world.specs();
+                world = world.host("store", Host { protocol, ..store.clone() });
+                world.get(specs);
+                world.run();
+                world.assert_each_byte_once();
+                let (took, floor) = (world.seconds(), answers_each.as_secs_f64() * 100.0);
+                assert!(took < floor * most, "{name}, {millis} ms, {retry_after:?}: {took}");
+                let refused = world.fetches.len() - 100;
+                assert!(refused < 80, "{name}, {millis} ms, {retry_after:?}: {refused} in vain");
+            }
         }
     }
 }
