@@ -38,6 +38,10 @@ pub fn parse_list(text: &str, base: Option<&Url>) -> Result<Vec<FileSpec>> {
     if text.trim_start().starts_with('<') {
         return metalink::parse(text);
     }
+    if text.trim_start().starts_with('[') {
+        let message = "a manifest is an object that has its files under \"files\": {\"files\": [...]}";
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
     let is_checksums = lines(text).next().is_some_and(|(_, line)| checksums::is_entry(line));
     match (is_checksums, base) {
         (true, Some(base)) => checksums::parse(text, base),
@@ -117,6 +121,12 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Usage);
             assert!(error.to_string().starts_with("metalink: "), "{error}");
         }
+    }
+
+    #[test]
+    fn a_bare_array_is_told_from_a_manifest() {
+        let error = parse_list("[{\"url\": \"http://h/x\"}]", None).unwrap_err();
+        assert!(error.to_string().contains("under \"files\""), "{error}");
     }
 
     proptest::proptest! {
