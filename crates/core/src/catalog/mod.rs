@@ -39,7 +39,8 @@ pub fn parse_list(text: &str, base: Option<&Url>) -> Result<Vec<FileSpec>> {
         return metalink::parse(text);
     }
     if text.trim_start().starts_with('[') {
-        let message = "a manifest is an object that has its files under \"files\": {\"files\": [...]}";
+        let message =
+            "a manifest is an object that has its files under \"files\": {\"files\": [...]}";
         return Err(Error::new(ErrorKind::Usage, message));
     }
     let is_checksums = lines(text).next().is_some_and(|(_, line)| checksums::is_entry(line));

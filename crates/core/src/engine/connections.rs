@@ -81,6 +81,7 @@ impl Engine {
             self.redecide = true;
             let of_it = self.streams.values_mut().filter(|it| it.origin == id && !it.has_head);
             of_it.for_each(|stream| stream.in_parts &= !multiplexes);
+            self.expect_thoughts(now);
         }
     }
 

@@ -158,19 +158,21 @@ impl Engine {
     pub(super) fn most_lanes(&self) -> u32 {
         let limits = self.limits();
         let pipelined = self.origins.iter().map(|origin| self.pipelined(origin)).max().unwrap_or(1);
+        let share = self.shares_all_connections();
+        let are_long = self.room.requests == u32::MAX;
         let lanes = match pipelined {
             1 => limits.max_connections,
             _ => limits.max_connections.saturating_mul(pipelined).min(self.room.pipelined),
         };
         // Further ones that share as many connections bring no window: each only waits for others, if not for its server.
-        let share = !self.origins.is_empty() && self.origins.iter().all(OriginState::multiplexes);
-        let are_long = self.room.requests == u32::MAX;
         if share && are_long && self.are_slowed {
             let of_each = self.lanes.iter().map(|lanes| lanes.files).max().unwrap_or(1).max(1);
             return (self.config.limits.max_connections / of_each)
                 .clamp(1, limits.max_files.max(1));
         }
-        let wait_for_windows = share && are_long && !self.are_answers_thought_about();
+        let think = share && self.are_answers_thought_about();
+        let lanes = if think && !are_long { lanes.max(self.thoughts_at_once()) } else { lanes };
+        let wait_for_windows = share && are_long && !think;
         let windows = if wait_for_windows { self.room.shared } else { u32::MAX };
         lanes.min(limits.max_files).min(windows)
     }

@@ -199,6 +199,8 @@ pub struct Engine {
     next_look: Option<Timestamp>,
     /// When to look for hosts that answer nothing.
     silence_check: Option<Timestamp>,
+    /// From then on the first answers are late.
+    thoughts_check: Option<Timestamp>,
     ramp: Ramp,
     /// When more may be asked for than was until now.
     ramp_at: Option<Timestamp>,
@@ -283,6 +285,7 @@ impl Engine {
             ends_check: None,
             next_look: None,
             silence_check: None,
+            thoughts_check: None,
             ramp: Ramp::default(),
             ramp_at: None,
             came_since: Timestamp::START,

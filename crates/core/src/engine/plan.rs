@@ -88,13 +88,7 @@ impl Engine {
     /// What a decision has to keep to at present.
     pub fn limits(&self) -> Limits {
         let user = self.config.limits;
-        let capacity: u32 =
-            self.origins.iter().fold(0, |sum, o| sum.saturating_add(o.budget.capacity()));
-        let capacity =
-            if self.origins.is_empty() { user.max_connections_per_origin } else { capacity };
-        let capacity = capacity.min(self.room.separate);
-        let of_rate = connections_within(self.max_rate());
-        let max_connections = user.max_connections.min(capacity).min(of_rate).max(1);
+        let max_connections = self.allowed_connections().min(self.room.separate).max(1);
         let channels = if self.is_thrifty() { FEW_CHANNELS } else { DEFAULT_CHANNELS };
         Limits {
             max_channels: channels.min(max_connections).max(1),
@@ -103,6 +97,15 @@ impl Engine {
             max_connections,
             split_floor: self.split_floor(),
         }
+    }
+
+    /// Connections that users and servers allow, whatever the path has room for.
+    pub(super) fn allowed_connections(&self) -> u32 {
+        let user = self.config.limits;
+        let capacity = self.origins.iter().map(|origin| origin.budget.capacity());
+        let capacity =
+            capacity.reduce(u32::saturating_add).unwrap_or(user.max_connections_per_origin);
+        user.max_connections.min(capacity).min(connections_within(self.max_rate())).max(1)
     }
 
     /// The same for these files: a limit on the rate may leave no work for as many channels.

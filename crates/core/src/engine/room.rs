@@ -23,6 +23,10 @@ const PRODUCTS_LEFT: u64 = 2;
 /// A handshake over TLS takes two round trips, and the request behind it another one.
 const BEHIND: u32 = 3;
 
+/// Servers that think bear so many times the requests that they would bear over connections of their own: most allow a hundred
+/// over each that is shared (RFC 9113, section 6.5.2).
+const MOST_SHARED_THOUGHTS: u32 = 4;
+
 /// Connections that the path has room for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
@@ -213,10 +217,10 @@ impl Engine {
         // Servers that think for long leave a path empty that seems to be slow.
         let times = self.spread.times();
         let separate = separate.saturating_mul(times).saturating_add(self.spread.probes().into());
-        // As many as over connections of their own.
         let requests = match known {
+            // As many as over connections of their own.
             _ if brings_heads => self.limits().max_connections,
-            Some(_) if self.waits_for_servers() => self.limits().max_connections,
+            Some(_) if self.waits_for_servers() => self.thoughts_at_once(),
             None => sharing.requests.min(self.first_answers_at_once()),
             Some(_) => sharing.requests,
         };
@@ -237,7 +241,9 @@ impl Engine {
         let of_each =
             if in_order { connections::pipelined(pipelined, DEFAULT_CHANNELS) } else { 1 };
         let worthwhile = self.worth_their_handshakes(&as_seen, of, (of_each, BEHIND), separate);
-        let separate = separate.min(worthwhile);
+        // Requests that share connections cost no handshake.
+        let separate =
+            if self.shares_all_connections() { separate } else { separate.min(worthwhile) };
         let together = Together::with_a_flight(mean_size);
         Some(Room {
             separate,
@@ -293,6 +299,14 @@ impl Engine {
     /// Whether all that is known of the path is what servers bring that think about each answer.
     fn waits_for_servers(&self) -> bool {
         self.link.waits_for_servers() && self.are_answers_thought_about()
+    }
+
+    /// Requests at once over shared connections to servers that think about each: as many as over connections of their own,
+    /// and twice as many as have been answered.
+    pub(super) fn thoughts_at_once(&self) -> u32 {
+        let separate = self.allowed_connections();
+        let answered = self.answers.count().saturating_mul(2);
+        answered.clamp(separate, separate.saturating_mul(MOST_SHARED_THOUGHTS))
     }
 
     /// Whether so many requests that wait on each connection are worth the request for a head behind each of them,

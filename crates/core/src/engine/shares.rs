@@ -31,8 +31,11 @@ const LEFT_BY_SILENCE: u32 = 2;
 /// Silence is looked for so often at least.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A connection comes up and the first answer arrives within so many round trips, where nobody thinks.
+/// The first answer arrives within so many round trips where nobody thinks, though others came up meanwhile.
 const FIRST_ROUND_TRIPS: u32 = 6;
+
+/// Less than that servers take for many files, without thinking.
+const THOUGHT: Duration = Duration::from_millis(50);
 
 /// So many further requests at a time find out whether a host that is silent answers none, or only those that it was asked.
 const PROBES_OF_SILENCE: u32 = 2;
@@ -117,17 +120,19 @@ impl Engine {
         }
     }
 
+    /// Requests are on their way over the first connection that is shared.
+    pub(super) fn expect_thoughts(&mut self, now: Timestamp) {
+        let rtt = self.link.measured_rtt().unwrap_or_default();
+        let at = now + (rtt * FIRST_ROUND_TRIPS).max(THOUGHT);
+        self.thoughts_check.get_or_insert(at);
+        self.silence_check = self.silence_check.map(|next| next.min(at));
+    }
+
     /// Where the first answers take far longer than the path does, their servers think: meanwhile more may be asked for over
     /// connections that are shared, where a request costs next to nothing.
     fn look_for_first_thoughts(&mut self, now: Timestamp) {
-        let Some(rtt) = self.link.measured_rtt().filter(|_| self.answers.count() == 0) else {
-            return;
-        };
-        let thinks = |state: &OriginState| {
-            let is_asked = state.multiplexes() && state.streams > 0;
-            is_asked && now.saturating_since(state.sign_at) >= rtt * FIRST_ROUND_TRIPS
-        };
-        if self.growth.factor() == 1 && self.origins.iter().any(thinks) {
+        let is_due = self.thoughts_check.is_some_and(|at| now >= at);
+        if is_due && self.answers.count() == 0 && self.growth.factor() == 1 {
             self.widen_for_short_files(now);
         }
     }

@@ -189,6 +189,11 @@ impl Engine {
         self.origins.iter().any(OriginState::multiplexes)
     }
 
+    /// Whether all requests do.
+    pub(super) fn shares_all_connections(&self) -> bool {
+        !self.origins.is_empty() && self.origins.iter().all(OriginState::multiplexes)
+    }
+
     /// Whether the path carries far less than it was seen to, and no rate grows.
     fn stays_far_from_full(&self) -> bool {
         let is_far_from_full = |best: BitRate| self.goodput.bps() < best.bps() * FREE;

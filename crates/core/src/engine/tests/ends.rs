@@ -330,18 +330,24 @@ fn who_thinks_longer_than_its_files_take_is_asked_for_wholes() {
 
 #[test]
 fn while_a_server_thinks_about_the_first_answers_more_is_asked_for_over_shared_connections() {
-    let thinks = Duration::from_secs(2);
-    let host = Host { protocol: Protocol::Http2, thinks, ..Host::default() };
-    for policy in adaptive() {
-        let name = policy.name().to_owned();
-        let mut world = World::new(policy).host("one", host.clone().files(50, |_| 5_000));
-        world.get_all();
-        world.send(Event::Reached { origin: origin(), rtt: host.rtt });
-        world.send(Event::Connected { origin: origin(), protocol: host.protocol });
-        world.run();
-        world.assert_each_byte_once();
-        // Sixteen first, and all others long before those are answered.
-        assert!(world.seconds() < 3.0, "{name}: {}", world.seconds());
+    // Sixteen first, others long before those are answered, and more at once the more have been.
+    for (files, millis, most) in
+        [(50, 2_000, 2.3), (60, 300, 0.5), (100, 300, 0.8), (400, 300, 1.4)]
+    {
+        let thinks = Duration::from_millis(millis);
+        let rtt = Duration::from_millis(1);
+        let host = Host { protocol: Protocol::Http2, rtt, thinks, ..Host::default() };
+        for policy in adaptive() {
+            let name = policy.name().to_owned();
+            let mut world = World::new(policy).host("one", host.clone().files(files, |_| 5_000));
+            world.mbps = 1_000.0;
+            world.get_all();
+            world.send(Event::Reached { origin: origin(), rtt: host.rtt });
+            world.send(Event::Connected { origin: origin(), protocol: host.protocol });
+            world.run();
+            world.assert_each_byte_once();
+            assert!(world.seconds() < most, "{name}, {files}: {}", world.seconds());
+        }
     }
 }
 
