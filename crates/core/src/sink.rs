@@ -70,7 +70,7 @@ pub(crate) fn bounded(limits: UserLimits, sink: &dyn Sink) -> UserLimits {
 pub struct Damage {
     /// Where its bytes are wrong, as far as can be told.
     pub ranges: Vec<ByteRange>,
-    /// The failure that it is if there is nobody else to ask.
+    /// The failure that it is if there is nobody else to ask. The URL that was asked is put before its message.
     pub failure: Error,
 }
 
@@ -156,8 +156,8 @@ pub trait Output: Send {
     fn abandon(self: Box<Self>, part: Option<&Resumable>);
 }
 
-fn wrong_digest(url: &str, expected: &Digest, actual: &Digest) -> String {
-    format!("{url}: the digest is {actual} and should be {expected}")
+fn wrong_digest(expected: &Digest, actual: &Digest) -> String {
+    format!("the digest is {actual} and should be {expected}")
 }
 
 /// Says that what is mounted at `mount` takes no more: nobody's, or no more of this user's.

@@ -6,6 +6,7 @@ use super::Engine;
 use super::event::{Action, FileId};
 use super::facts::Failure;
 use super::file::State;
+use crate::connection::shown;
 
 impl Engine {
     /// Every byte of `file` came, and those of `ranges` are wrong. They come again: from the next
@@ -17,6 +18,7 @@ impl Engine {
         }
         self.finishing -= 1;
         entry.damaged += 1;
+        failure.message = format!("{}: {}", shown(entry.url()), failure.message);
         if entry.damaged > entry.spec().mirrors.len().max(1) || self.cancelled {
             // A rerun asks for these again, and for all if nothing else is of use.
             for range in ranges {

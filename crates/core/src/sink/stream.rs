@@ -147,8 +147,8 @@ impl Output for StreamOutput {
         if actual == expected {
             Ok(())
         } else {
-            let wrong = wrong_digest(&self.url, &expected, &actual);
-            let message = format!("{wrong}; its bytes have been passed on already");
+            let wrong = wrong_digest(&expected, &actual);
+            let message = format!("{}: {wrong}; its bytes have been passed on already", self.url);
             Err(Error::new(ErrorKind::Checksum, message))
         }
     }

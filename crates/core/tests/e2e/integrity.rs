@@ -124,6 +124,20 @@ fn wrong_bytes_come_again_from_the_next_mirror() {
 }
 
 #[test]
+fn wrong_bytes_are_those_of_the_place_that_gave_them() {
+    let missing = Scripted::start(|_| Reply::status("404 Not Found").field("Content-Length", 0));
+    let (missing, bad) = (missing.unwrap(), corrupt(&[17], |_| true));
+    let mut spec = spec(&missing);
+    spec.digest = Some(sha256());
+    spec.mirrors = vec![bad.url("/f").parse().unwrap()];
+    let out = tempfile::tempdir().unwrap();
+    let report = run(client().download([spec]).into_dir(out.path()));
+    let error = file(&report, "f").error.as_ref().unwrap();
+    let expected = format!("{}: the digest is", bad.url("/f"));
+    assert!(error.message.starts_with(&expected), "{}", error.message);
+}
+
+#[test]
 fn wrong_bytes_without_a_mirror_come_once_more() {
     let passing = corrupt(&[17], |number| number == 0);
     let mut spec = spec(&passing);

@@ -46,8 +46,8 @@ impl PartFile {
         let is_right = actual.is_none() && self.hashing.is_some();
         let ranges = if is_right { Vec::new() } else { self.wrong_pieces(&self.part)? };
         let message = match (&actual, self.promised()) {
-            _ if !ranges.is_empty() => format!("{}: {}", self.url, describe(&ranges)),
-            (Some(actual), Some(expected)) => wrong_digest(&self.url, expected, actual),
+            _ if !ranges.is_empty() => describe(&ranges),
+            (Some(actual), Some(expected)) => wrong_digest(expected, actual),
             _ => return Ok(None),
         };
         let failure = Error::new(ErrorKind::Checksum, message);
