@@ -81,6 +81,8 @@ pub(super) struct Transfer {
     pub(super) located_again: bool,
     /// Where they came from before, and where that has not lasted.
     pub(super) left: Option<Left>,
+    /// Where a redirect has led to that does not have it.
+    pub(super) lacking: Option<OriginId>,
     pub(super) validator: Option<Validator>,
     pub(super) modified: Option<SystemTime>,
     /// The server takes range requests for it.
@@ -184,6 +186,7 @@ impl Transfer {
             located: None,
             located_again: false,
             left: None,
+            lacking: None,
             validator: None,
             modified: None,
             takes_ranges: false,

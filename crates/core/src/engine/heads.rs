@@ -34,6 +34,7 @@ impl Engine {
         }
         let answered_by = self.origin_id(&head.origin);
         if answered_by != asked.origin {
+            self.note_where_led(asked.origin, answered_by);
             self.move_stream(stream, asked.origin, answered_by);
         }
         let state = self.origin(answered_by);

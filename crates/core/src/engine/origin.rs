@@ -12,6 +12,7 @@ use pelton_algos::sharing::Bearers;
 use pelton_algos::tail::Tail;
 use pelton_algos::time::Timestamp;
 
+use super::redirects::LeadsTo;
 use crate::connection::Origin;
 
 /// An origin by its number in [`Engine::origins`].
@@ -75,6 +76,7 @@ pub(super) struct OriginState {
     /// When the last one was made of the requests that it has answered.
     pub(super) answered_from: Timestamp,
     pub(super) forbidding: Forbidding,
+    pub(super) leads_to: LeadsTo,
     /// It has refused requests as too many: it is asked for as few as can be.
     pub(super) has_had_enough: bool,
     /// It has answered nothing but 500, 502 and 504 for so long that the files are taken to be the reason.
@@ -143,6 +145,7 @@ impl OriginState {
             answered: 0,
             answered_from: Timestamp::START,
             forbidding: Forbidding::default(),
+            leads_to: LeadsTo::default(),
             has_had_enough: false,
             has_faults_for_good: false,
             connect_failures: 0,

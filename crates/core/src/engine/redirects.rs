@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pelton_algos::params::DEFAULT_CHANNELS;
 use pelton_algos::time::Timestamp;
 use url::Url;
 
@@ -31,6 +32,19 @@ pub(super) struct Left {
     /// It had answered more than the request that was led there.
     lasted: bool,
 }
+
+/// Where the redirects of an origin have led.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum LeadsTo {
+    #[default]
+    Nowhere,
+    /// Always to the same one. So many files that are not there were asked for again all the same.
+    One(OriginId, u32),
+    Several,
+}
+
+/// Whether there are others so many files find out: as many as are asked for at once.
+const FIND_OUT: u32 = DEFAULT_CHANNELS;
 
 /// So many attempts where one of `attempts` is asked for. Who wants one gets one.
 const fn most_attempts(attempts: u32) -> u32 {
@@ -89,13 +103,42 @@ impl Engine {
             return false;
         };
         let led_to = self.origin_id(led_to);
+        self.note_where_led(stream.origin, led_to);
         let is_fault = stream.is_unreachable(failure.kind) || stream.is_turned_away(failure.kind);
         led_to != stream.origin
             && match failure.kind {
                 ErrorKind::ServerError => true,
                 ErrorKind::Overloaded => !self.serves_beside(stream, led_to),
+                ErrorKind::NotFound => self.may_be_there_elsewhere(stream, led_to),
                 _ => is_fault,
             }
+    }
+
+    /// One mirror may lack what others have by now, and where two do it is missing. Whether there are several some files find
+    /// out that are asked for again.
+    fn may_be_there_elsewhere(&mut self, stream: &Stream, led_to: OriginId) -> bool {
+        let entry = &mut self.files[stream.file.index()];
+        let lacking = *entry.lacking.get_or_insert(led_to);
+        let failures = entry.failures;
+        let attempts = self.config.retry.attempts;
+        match &mut self.origin(stream.origin).leads_to {
+            LeadsTo::Several => lacking == led_to && failures + 1 < most_attempts(attempts),
+            LeadsTo::One(_, again) if failures == 0 && attempts > 1 && *again < FIND_OUT => {
+                *again += 1;
+                true
+            }
+            LeadsTo::One(..) | LeadsTo::Nowhere => false,
+        }
+    }
+
+    /// A request to `origin` was led to another one.
+    pub(super) fn note_where_led(&mut self, origin: OriginId, to: OriginId) {
+        let leads_to = &mut self.origin(origin).leads_to;
+        *leads_to = match *leads_to {
+            LeadsTo::Nowhere => LeadsTo::One(to, 0),
+            LeadsTo::One(before, again) if before == to => LeadsTo::One(to, again),
+            LeadsTo::One(..) | LeadsTo::Several => LeadsTo::Several,
+        };
     }
 
     /// Another time it may be led to another one.
@@ -115,7 +158,11 @@ impl Engine {
             self.give_back(stream, failure.kind);
         }
         let setbacks = self.files[file.index()].setbacks.clamp(1, MOST_PAUSES);
-        let pause = retry.pause(setbacks, failure.retry_after, &mut self.jitter);
+        let pause = match failure.kind {
+            // That is no load.
+            ErrorKind::NotFound => Duration::ZERO,
+            _ => retry.pause(setbacks, failure.retry_after, &mut self.jitter),
+        };
         self.redecide = true;
         self.ask_later(now + pause, file);
     }

@@ -1,7 +1,9 @@
 //! Redirects whose targets do not last.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 
+use pelton_core::ErrorKind;
 use pelton_core::engine::EngineConfig;
 use pelton_lab::content::VirtualFile;
 use pelton_lab::origin::scripted::{RawRequest, Reply, Scripted};
@@ -159,4 +161,46 @@ fn of_several_mirrors_behind_a_redirect_one_may_die() {
             assert!(report.is_complete(), "{status} {answers} {:?}", report.files);
         }
     }
+}
+
+#[test]
+fn what_one_mirror_lacks_another_one_has() {
+    let lacking = Scripted::start(|request| match request.target() {
+        "/file?0" | "/file?5" => answer(request),
+        _ => Reply::status("404 Not Found").field("Content-Length", 0),
+    });
+    let (lacking, good) = (lacking.unwrap(), dying(usize::MAX, "404 Not Found"));
+    let mirrors = [lacking.url(""), good.url("")];
+    let asked = Mutex::new(HashMap::<String, usize>::new());
+    let front = Scripted::start(move |request| {
+        let mut asked = asked.lock().unwrap();
+        let others = asked.len();
+        let turn = asked.entry(request.target().to_owned()).or_insert(others);
+        *turn += 1;
+        let location = format!("{}{}", mirrors[*turn % 2], request.target());
+        Reply::status("302 Found").field("Location", location).field("Content-Length", 0)
+    })
+    .unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let urls: Vec<String> = (0..10).map(|number| front.url(&format!("/file?{number}"))).collect();
+    let report = run(client().download(&urls).into_dir(out.path()));
+    assert!(report.is_complete(), "{:?}", report.files);
+}
+
+#[test]
+fn what_is_missing_behind_a_redirect_is_not_asked_for_again_and_again() {
+    let store = Scripted::start(|_| Reply::status("404 Not Found").field("Content-Length", 0));
+    let store = store.unwrap();
+    let url = store.url("");
+    let front = Scripted::start(move |request| {
+        let location = format!("{url}{}", request.target());
+        Reply::status("302 Found").field("Location", location).field("Content-Length", 0)
+    })
+    .unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let urls: Vec<String> = (0..100).map(|number| front.url(&format!("/file?{number}"))).collect();
+    let report = run(one_stream().download(&urls).into_dir(out.path()));
+    assert_eq!(report.summary.exit_code, ErrorKind::NotFound.exit_code());
+    let asked = front.requests().len();
+    assert!(asked <= 116, "{asked} requests for 100 files");
 }
