@@ -336,7 +336,7 @@ impl OriginBudget {
         let is_together = self.vain_requests() > 0 && began >= self.overloaded_from;
         if is_together || self.overloaded_at.is_none_or(|at| began >= at) {
             self.has_answered = true;
-            self.waits.end_vain();
+            self.waits.on_answer();
         }
         let is_back = self.absence.on_answer(now).is_some_and(|back| self.on_back(now, back));
         self.on_served(now) || is_back
@@ -751,7 +751,13 @@ mod tests {
         assert_eq!(budget.vain_for(at(301)), Duration::from_millis(200));
         assert_eq!(budget.allowed(at(301)), 8);
         budget.on_success(at(400), at(400));
-        assert_eq!((budget.allowed(at(400)), budget.vain_requests()), (32, 0));
+        assert_eq!(
+            (budget.allowed(at(400)), budget.vain_requests()),
+            (16, 0),
+            "it may refuse again"
+        );
+        budget.on_success(at(410), at(410));
+        assert_eq!(budget.allowed(at(410)), 32);
     }
 
     #[test]

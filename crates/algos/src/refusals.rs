@@ -189,7 +189,7 @@ impl Refusals {
         }
         let is_chance = self.evidence().is_some_and(|evidence| evidence >= CHANCE)
             || self.contradictions >= CONTRADICTIONS;
-        if is_chance && self.part() <= MOST_BY_CHANCE {
+        if is_chance && !is_long && self.part() <= MOST_BY_CHANCE {
             return Told::Chance;
         }
         let telling_part = (self.chance + TELLING_PART)

@@ -163,7 +163,8 @@ impl FirstRequests {
     /// Whether a file that was refused `in_a_row`, while so many requests for others were answered, is refused for
     /// itself, whatever is asked for beside it.
     pub fn is_for_itself(&mut self, in_a_row: u32, others_answered: u64) -> bool {
-        let is_beside_others = others_answered >= OTHERS_ANSWERED;
+        // What is refused as everything else is at present tells of no file.
+        let is_beside_others = others_answered >= OTHERS_ANSWERED && self.in_a_row <= MANY_IN_A_ROW;
         let is_again = is_beside_others && in_a_row > 1;
         self.refused_again = self.refused_again.saturating_add(is_again.into());
         self.are_of_files() || is_beside_others && self.is_no_chance(in_a_row)

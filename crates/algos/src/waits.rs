@@ -9,6 +9,9 @@ use crate::time::Timestamp;
 pub(crate) struct Waits {
     vain_requests: u32,
     vain_since: Option<Timestamp>,
+    /// How often what is allowed is still halved: since the last vain one each answer has made it twice as much again. What
+    /// refuses for a time may do so again if it is asked for everything at once.
+    halved: u32,
     blocked_until: Option<Timestamp>,
 }
 
@@ -16,12 +19,19 @@ impl Waits {
     /// A request was refused though there were fewer already, or no others.
     pub(crate) fn on_vain(&mut self, now: Timestamp) {
         self.vain_requests += 1;
+        self.halved = self.halved.max(self.vain_requests);
         self.vain_since.get_or_insert(now);
     }
 
-    /// Requests are no longer made in vain.
-    pub(crate) const fn end_vain(&mut self) {
+    /// A request was answered.
+    pub(crate) const fn on_answer(&mut self) {
         (self.vain_requests, self.vain_since) = (0, None);
+        self.halved = self.halved.saturating_sub(1);
+    }
+
+    /// No request was made in vain, as it turns out.
+    pub(crate) const fn end_vain(&mut self) {
+        (self.vain_requests, self.vain_since, self.halved) = (0, None, 0);
     }
 
     pub(crate) const fn vain_requests(self) -> u32 {
@@ -47,11 +57,12 @@ impl Waits {
         self.blocked_until.filter(|until| now < *until)
     }
 
-    /// What is left at `now` of a `capacity`: nothing in a pause, and half as much after each vain request.
+    /// What is left at `now` of a `capacity`: nothing in a pause, half as much after each vain request, and twice as much
+    /// again after each answer.
     pub(crate) fn allowed(self, now: Timestamp, capacity: u32) -> u32 {
         match self.next_timeout(now) {
             Some(_) => 0,
-            None => capacity.checked_shr(self.vain_requests).unwrap_or(0).max(1),
+            None => capacity.checked_shr(self.halved).unwrap_or(0).max(1),
         }
     }
 }

@@ -228,8 +228,13 @@ impl Engine {
         let is_away = kind == ErrorKind::ServerError
             && refused.is_some_and(|refused| refused != Refused::ForItself)
             && self.may_be_back(now, stream);
+        let refuses_all = kind == ErrorKind::Overloaded
+            && refused.is_some_and(|refused| refused != Refused::ForItself)
+            && self.origins[stream.origin.0 as usize].budget.vain_requests() > 1
+            && !self.is_last(stream);
         refused == Some(Refused::TooSoon)
             || is_away
+            || refuses_all
             || gives_others
             || stream.is_unreachable(kind) && kind != ErrorKind::Timeout
             || stream.is_turned_away(kind) && self.turns_all_away(stream)

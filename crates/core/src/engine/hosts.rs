@@ -52,9 +52,11 @@ impl Engine {
         let is_fault = kind == ErrorKind::ServerError;
         // Who wants one attempt need not know why it failed.
         let is_one_of_one = is_fault && self.config.retry.attempts == 1;
+        // What comes too soon after others does so whatever it is (RFC 6585, section 4).
+        let may_be_of_file = (kind.is_refusal() || is_turned_away) && !failure.is_of_rate;
         if is_one_of_one
             || is_fault && self.has_faults_for_good(now, stream)
-            || (kind.is_refusal() || is_turned_away) && self.tells_of_file(now, stream, is_fault)
+            || may_be_of_file && self.tells_of_file(now, stream, is_fault)
         {
             self.redecide = true;
             return false;
@@ -106,7 +108,7 @@ impl Engine {
         let counts = stream.attempt == entry.attempt && entry.ranges.streams() == 0;
         let failed_before = stream.attempt.max(entry.refused.into());
         let state = &mut self.origins[stream.origin.0 as usize];
-        let are_all_refused = is_new && state.first_requests.are_all_refused();
+        let are_all_refused = state.first_requests.are_all_refused();
         let times_of_all = state.first_requests.times_of_all();
         if std::mem::replace(&mut entry.times_of_all, times_of_all) != times_of_all {
             entry.refused = 0;

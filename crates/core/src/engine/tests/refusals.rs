@@ -438,9 +438,17 @@ fn a_host_that_is_away_for_all_but_what_it_serves_is_asked_for_as_much_as_before
 
 #[test]
 fn a_limit_that_counts_what_it_refuses_loses_no_files() {
-    for (most, seconds, files) in [(50, 1, 300), (20, 1, 100), (100, 10, 200)] {
+    for (most, seconds, files, is_of_rate) in [
+        (50, 1, 300, false),
+        (20, 1, 100, false),
+        (100, 10, 200, false),
+        (60, 10, 300, false),
+        (60, 10, 300, true),
+        (20, 1, 100, true),
+    ] {
         let most_in = Some((most, Duration::from_secs(seconds)));
-        let host = Host { most_in, rtt: Duration::from_millis(5), ..Host::default() };
+        let rtt = Duration::from_millis(5);
+        let host = Host { most_in, is_of_rate, rtt, ..Host::default() };
         let host = host.files(files, |_| 20_000);
         for (policy, protocol) in policies_and_protocols() {
             let name = format!("{}, {protocol:?}", policy.name());
