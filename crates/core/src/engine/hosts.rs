@@ -24,7 +24,7 @@ const BAN_DOUBLINGS: u32 = 5;
 
 /// A host that takes connections and closes them all is not given up sooner: many a server shuts out for some
 /// seconds who has opened too many.
-const BAN: Duration = Duration::from_secs(10);
+const BAN: Duration = Duration::from_secs(20);
 
 /// A host that can't be reached is asked again no later than this, and no later than a quarter of the time that
 /// it could not be: who comes back is found soon, and who does not is asked ever more rarely.
