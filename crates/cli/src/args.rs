@@ -144,7 +144,7 @@ pub(crate) struct TargetArgs {
     /// Store files under DIR.
     #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
-    /// Store the only file as FILE under DIR; `-` = standard output.
+    /// Store the only file as FILE under DIR, whatever its URL ends in; `-` = standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
     /// Go on where an earlier run stopped: the default.

@@ -144,7 +144,7 @@ fn download(args: &GetArgs, reader_gone: &Arc<AtomicBool>) -> Result<Download> {
         (None, None) => client.download(inputs).into_dir(&target.dir),
         (out, checksum) => {
             let flag = if out.is_some() { "-o" } else { "--checksum" };
-            let mut spec = resolve::only_file(inputs, flag)?;
+            let mut spec = resolve::only_file(inputs, flag, out.is_some())?;
             spec.digest = checksum.clone().or(spec.digest);
             match out {
                 Some(out) if resolve::is_standard(out) => {

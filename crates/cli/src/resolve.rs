@@ -85,8 +85,12 @@ fn listed(spec: FileSpec) -> Input {
     if is_plain && spec.url.path().ends_with('/') { spec.url.into() } else { spec.into() }
 }
 
-/// The only file among `inputs`, for flags that make sense for one file alone.
-pub(crate) fn only_file(inputs: Vec<Input>, flag: &str) -> Result<FileSpec> {
+/// What a file is called until -o says how.
+const UNNAMED: &str = "download";
+
+/// The only file among `inputs`, for flags that make sense for one file alone. With -o, which `names_it`, it is one whatever
+/// its URL ends in.
+pub(crate) fn only_file(inputs: Vec<Input>, flag: &str, names_it: bool) -> Result<FileSpec> {
     let [input] = <[Input; 1]>::try_from(inputs).map_err(|inputs| {
         usage(format!("{flag} is for one URL, and there are {}", inputs.len()))
     })?;
@@ -95,11 +99,15 @@ pub(crate) fn only_file(inputs: Vec<Input>, flag: &str) -> Result<FileSpec> {
         Input::Url(url) => url,
         Input::Text(text) => parse_url(&text)?,
     };
-    if url.path().ends_with('/') {
-        let url = shown(&url);
-        return Err(usage(format!("{flag} is for one file, and {url} is a directory listing")));
+    if !url.path().ends_with('/') {
+        return FileSpec::from_url(url);
     }
-    FileSpec::from_url(url)
+    if names_it {
+        return FileSpec::with_name(url, UNNAMED.to_owned());
+    }
+    let url = shown(&url);
+    let why = "is a directory listing: if it is a file, name it with -o";
+    Err(usage(format!("{flag} is for one file, and {url} {why}")))
 }
 
 /// The directory and the name of the file `out` below `dir`.

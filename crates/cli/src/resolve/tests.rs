@@ -139,10 +139,12 @@ fn urls_are_checked_before_anything_is_done() {
 
 #[test]
 fn what_is_for_one_file_refuses_more() {
-    let only = |line: &str| only_file(inputs(&args(line).inputs).unwrap(), "-o");
+    let only = |line: &str| only_file(inputs(&args(line).inputs).unwrap(), "--checksum", false);
     assert_eq!(only("http://h/d/a.iso").unwrap().name, "a.iso");
     assert!(only("http://h/a http://h/b").unwrap_err().message().contains("there are 2"));
     assert!(only("http://h/d/").unwrap_err().message().contains("directory listing"));
+    let named = only_file(inputs(&args("http://h/d/").inputs).unwrap(), "-o", true);
+    assert_eq!(named.unwrap().url.as_str(), "http://h/d/", "what has a name is a file");
 }
 
 #[test]

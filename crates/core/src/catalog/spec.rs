@@ -245,10 +245,13 @@ impl FileSpec {
         self.digest.is_some() || self.pieces.is_some()
     }
 
-    /// The file at `url`, stored as `name`, which is a path that [`relative_name`] gave.
+    /// The file at `url`, whatever that ends in, stored as `name`, a path as [`relative_name`] gives it.
+    ///
+    /// # Errors
+    /// `Usage`: a URL that is not http or https.
     ///
     /// [`relative_name`]: super::relative_name
-    pub(super) fn with_name(mut url: Url, name: String) -> Result<Self> {
+    pub fn with_name(mut url: Url, name: String) -> Result<Self> {
         check_scheme(&url)?;
         url.set_fragment(None);
         Ok(Self {

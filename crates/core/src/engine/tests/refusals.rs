@@ -448,7 +448,7 @@ fn a_limit_that_counts_what_it_refuses_loses_no_files() {
     ] {
         let most_in = Some((most, Duration::from_secs(seconds)));
         let rtt = Duration::from_millis(5);
-        let host = Host { most_in, is_of_rate, rtt, ..Host::default() };
+        let host = Host { rtt, is_of_rate, most_in, ..Host::default() };
         let host = host.files(files, |_| 20_000);
         for (policy, protocol) in policies_and_protocols() {
             let name = format!("{}, {protocol:?}", policy.name());
