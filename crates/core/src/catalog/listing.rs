@@ -1,5 +1,5 @@
 //! Directory listings as HTML: nginx autoindex and fancyindex, Apache `mod_autoindex` in its three
-//! looks, Caddy `file_server browse` and Python's `http.server`.
+//! looks, Caddy `file_server browse`, Python's `http.server` and Go's `http.FileServer`.
 //!
 //! The links say what there is: their targets are exact where the shown names are cut. What
 //! stands after a link in its row gives a hint of the size; nginx, fancyindex and Caddy show
@@ -52,7 +52,7 @@ pub fn parse(base: &Url, content_type: Option<&str>, body: &[u8]) -> Result<List
     }
     let page = Page::read(body)
         .map_err(|error| no_listing(base, "it can't be read as HTML").with_source(error))?;
-    if !page.is_listing() {
+    if !page.is_listing() && !page.is_bare_listing(base) {
         return Err(no_listing(base, "it is some other page"));
     }
     let Listing { mut entries, mut refused } = Listing::default();
@@ -125,6 +125,8 @@ struct Page {
     /// The text of title, first-level headings and footer.
     marks: String,
     rows: Vec<Row>,
+    /// Links that are in preformatted text.
+    preformatted: usize,
 }
 
 /// A link and what stands after it until the next one, both with their HTML entities.
@@ -155,6 +157,10 @@ impl Page {
                     Ok(())
                 }))
             }))
+            .append_element_content_handler(element!("pre a[href]", |_| {
+                page.borrow_mut().preformatted += 1;
+                Ok(())
+            }))
             // Caddy has the exact bytes in data-order, since 2.7 in data-size.
             .append_element_content_handler(element!("td", |cell| {
                 let exact = cell.get_attribute("data-order").or(cell.get_attribute("data-size"));
@@ -173,6 +179,16 @@ impl Page {
         rewriter.write(body)?;
         rewriter.end()?;
         Ok(page.take())
+    }
+
+    /// Whether there is nothing but links to what is below `base`, as Go writes it.
+    fn is_bare_listing(&self, base: &Url) -> bool {
+        let is_bare =
+            |row: &Row| row.after.trim().is_empty() && !matches!(child(base, row), Ok(None));
+        self.marks.is_empty()
+            && self.preformatted > 0
+            && self.preformatted == self.rows.len()
+            && self.rows.iter().all(is_bare)
     }
 
     fn is_listing(&self) -> bool {

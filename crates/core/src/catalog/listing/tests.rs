@@ -52,6 +52,27 @@ const FOLDER: [(&str, Option<u64>); 21] = [
 const LONG: &str = "long-name-long-name-long-name-long-name-long-name-long-name-long-name-\
                     long-name-long-name-long-name-long-name-long-name-.tar";
 
+#[test]
+fn nothing_but_links_to_what_is_below_is_a_listing() {
+    let bare = |links: &str| {
+        let head = "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n";
+        let page = format!("{head}<pre>\n{links}</pre>\n");
+        parse(&base(), Some("text/html; charset=utf-8"), page.as_bytes())
+    };
+    let links = "<a href=\"a/\">a/</a>\n<a href=\"b%20c.txt\">b c.txt</a>\n";
+    let entries = bare(links).unwrap().entries;
+    assert_eq!(names_of(&entries), ["a", "b c.txt"]);
+    assert!(entries[0].is_dir && !entries[1].is_dir);
+    for other in [
+        "",
+        "<a href=\"a\">a</a>\n<a href=\"/login\">sign in</a>\n",
+        "<a href=\"a\">a</a> is what you want\n",
+        "</pre><a href=\"a\">a</a><pre>",
+    ] {
+        assert!(bare(other).is_err(), "{other}");
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Sizes {
     Exact,
