@@ -82,7 +82,7 @@ pub struct Failure {
     pub message: String,
     /// `Retry-After`, where the server sent it.
     pub retry_after: Option<Duration>,
-    /// It is of all requests, as they come too soon one after the other (429).
+    /// That is asked of all requests, as they come too soon one after the other (429).
     pub is_of_rate: bool,
     /// The disk has space, and the user's quota is used up.
     pub is_quota: bool,

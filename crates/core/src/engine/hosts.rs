@@ -52,11 +52,9 @@ impl Engine {
         let is_fault = kind == ErrorKind::ServerError;
         // Who wants one attempt need not know why it failed.
         let is_one_of_one = is_fault && self.config.retry.attempts == 1;
-        // What comes too soon after others does so whatever it is (RFC 6585, section 4).
-        let may_be_of_file = (kind.is_refusal() || is_turned_away) && !failure.is_of_rate;
         if is_one_of_one
             || is_fault && self.has_faults_for_good(now, stream)
-            || may_be_of_file && self.tells_of_file(now, stream, is_fault)
+            || (kind.is_refusal() || is_turned_away) && self.tells_of_file(now, stream, is_fault)
         {
             self.redecide = true;
             return false;

@@ -108,6 +108,7 @@ impl Engine {
         self.passed_over.remove(&file);
         let entry = &mut self.files[file.index()];
         (entry.located, entry.located_again, entry.left) = (None, false, None);
+        entry.lacking = None;
         (entry.gave_range, entry.ignores_ranges, entry.failed_ranges) = (false, false, 0);
         entry.agreement.move_away();
         entry.attempt += 1;

@@ -85,6 +85,15 @@ impl Engine {
         cluster::merge_equal(&clusters, &self.link.estimate(), &self.limits())
     }
 
+    /// Connections that users and servers allow, whatever the path has room for.
+    pub(super) fn allowed_connections(&self) -> u32 {
+        let user = self.config.limits;
+        let capacity = self.origins.iter().map(|origin| origin.budget.capacity());
+        let capacity =
+            capacity.reduce(u32::saturating_add).unwrap_or(user.max_connections_per_origin);
+        user.max_connections.min(capacity).min(connections_within(self.max_rate())).max(1)
+    }
+
     /// What a decision has to keep to at present.
     pub fn limits(&self) -> Limits {
         let user = self.config.limits;
@@ -97,15 +106,6 @@ impl Engine {
             max_connections,
             split_floor: self.split_floor(),
         }
-    }
-
-    /// Connections that users and servers allow, whatever the path has room for.
-    pub(super) fn allowed_connections(&self) -> u32 {
-        let user = self.config.limits;
-        let capacity = self.origins.iter().map(|origin| origin.budget.capacity());
-        let capacity =
-            capacity.reduce(u32::saturating_add).unwrap_or(user.max_connections_per_origin);
-        user.max_connections.min(capacity).min(connections_within(self.max_rate())).max(1)
     }
 
     /// The same for these files: a limit on the rate may leave no work for as many channels.

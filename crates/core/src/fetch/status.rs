@@ -57,11 +57,12 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
     if kind == ErrorKind::Auth && status == StatusCode::FORBIDDEN {
         return error.with_source(Forbidden);
     }
-    let is_of_rate = !status.is_server_error();
-    if kind.is_refusal() && (pause.is_some() || is_of_rate) {
-        return error.with_source(Refusal { pause, is_of_rate });
+    match pause.filter(|_| kind.is_refusal()) {
+        Some(pause) => {
+            error.with_source(RetryAfter { pause, is_of_rate: !status.is_server_error() })
+        }
+        None => error,
     }
-    error
 }
 
 /// No scheme that is registered has a name as long as this.
@@ -94,18 +95,13 @@ pub(super) fn may_be_about_the_range(status: StatusCode) -> bool {
     (400..500).contains(&code) && !is_other || code == 501
 }
 
-/// What a refusal says, inside an error.
+/// Carries `Retry-After` inside an error.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", asks_to_wait(*.pause))]
-struct Refusal {
-    /// `Retry-After`.
-    pause: Option<Duration>,
+#[error("the server asks to wait {}", length(*.pause))]
+struct RetryAfter {
+    pause: Duration,
     /// It is of all requests (429, or 403), and not of a service that is away.
     is_of_rate: bool,
-}
-
-fn asks_to_wait(pause: Option<Duration>) -> String {
-    pause.map_or_else(String::new, |pause| format!("the server asks to wait {}", length(pause)))
 }
 
 /// Marks an error that is a 403, which tells little.
@@ -128,18 +124,18 @@ fn length(pause: Duration) -> String {
 
 /// How long the server asked to wait, where `error` came with that.
 pub(crate) fn asked_pause(error: &Error) -> Option<Duration> {
-    refusal_of(error)?.pause
+    retry_after_of(error).map(|asked| asked.pause)
 }
 
-fn refusal_of(error: &Error) -> Option<&Refusal> {
+fn retry_after_of(error: &Error) -> Option<&RetryAfter> {
     std::error::Error::source(error)?.downcast_ref()
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let refusal = refusal_of(&error);
-        let retry_after = refusal.and_then(|refusal| refusal.pause);
-        let is_of_rate = refusal.is_some_and(|refusal| refusal.is_of_rate);
+        let asked = retry_after_of(&error);
+        let (retry_after, is_of_rate) =
+            (asked.map(|asked| asked.pause), asked.is_some_and(|asked| asked.is_of_rate));
         let source = std::error::Error::source(&error);
         let is_quota = source
             .and_then(|source| source.downcast_ref::<io::Error>())
