@@ -120,7 +120,7 @@ pub(crate) struct InputArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Directory listings")]
 pub(crate) struct WalkArgs {
-    /// Go into the sub-directories of listings.
+    /// Go into the sub-directories of listings, and into URLs that the server gives a `/`.
     #[arg(short, long)]
     pub(crate) recursive: bool,
     /// Take only files that match; may be given several times.

@@ -56,7 +56,10 @@ impl Reader<'_> {
         }
     }
 
-    async fn add_url(&self, url: Url, walk: &WalkOptions, found: &mut Walked) -> Result<()> {
+    async fn add_url(&self, mut url: Url, walk: &WalkOptions, found: &mut Walked) -> Result<()> {
+        if walk.recursive && self.is_directory(&url).await {
+            url.set_path(&format!("{}/", url.path()));
+        }
         if url.path().ends_with('/') {
             let jitter = RefCell::new(Jitter::new(0));
             let root = url.clone();
@@ -75,6 +78,17 @@ impl Reader<'_> {
             found.files.push(FileSpec::from_url(url)?);
         }
         Ok(())
+    }
+
+    /// Whether the server adds the `/` that `url` lacks, as servers do for directories alone.
+    async fn is_directory(&self, url: &Url) -> bool {
+        if url.path().ends_with('/') || catalog::check_scheme(url).is_err() {
+            return false;
+        }
+        let request = GetRequest::new(url.clone());
+        let answer = self.in_time(url, self.http.head(&request)).await;
+        // Who does not answer is asked again for the file, and what is wrong is said of that.
+        answer.is_ok_and(|response| response.final_url.path().strip_suffix('/') == Some(url.path()))
     }
 
     async fn page(&self, request: GetRequest, jitter: &RefCell<Jitter>) -> Result<ListingPage> {

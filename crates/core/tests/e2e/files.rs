@@ -72,6 +72,23 @@ fn a_second_run_fetches_nothing() {
 }
 
 #[test]
+fn a_directory_may_be_named_without_its_slash() {
+    let files = sets::demo_mixed(1);
+    let Some(nginx) = Nginx::start(&files) else { return };
+    let out = tempfile::tempdir().unwrap();
+    let urls = ["image", by_path(&files[0])].map(|path| format!("{}{path}", nginx.http1()));
+    let download = client().download(urls).walk(recursively()).into_dir(out.path());
+    assert!(run(download).is_complete());
+    let named: Vec<_> = files
+        .iter()
+        .filter(|file| file.path.starts_with("/image/"))
+        .chain([&files[0]])
+        .cloned()
+        .collect();
+    assert_holds(out.path(), &named, by_last_part);
+}
+
+#[test]
 fn what_is_there_and_the_servers_is_kept() {
     let origin = start();
     let out = tempfile::tempdir().unwrap();
