@@ -271,14 +271,14 @@ pub struct Sharing {
 
 /// What files of `mean_size` and of `bytes` in all may have where they share connections. A connection
 /// brings a flight however many files are in it, and a new one is of use only for what the open ones do
-/// not bring before it answers. `link` is `None` as long as nothing is known of its bandwidth: then the
-/// connections that are open anyway find out. There may be `most` connections. Of a path that `is_new` nothing is known but the
-/// pace of its first answers, and how much `came`.
+/// not bring before it answers; those that are `there` are of use for whatever is a flight. `link` is `None` as long as
+/// nothing is known of its bandwidth: then the connections that are open anyway find out. There may be `most` connections.
+/// Of a path that `is_new` nothing is known but the pace of its first answers, and how much `came`.
 pub fn for_sharing(
     link: Option<&LinkEstimate>,
     mean_size: Bytes,
     bytes: Bytes,
-    most: u32,
+    (there, most): (u32, u32),
     is_new: bool,
     came: Bytes,
 ) -> Sharing {
@@ -287,7 +287,8 @@ pub fn for_sharing(
         return Sharing { connections: DEFAULT_CHANNELS, requests, until: Bytes(u64::MAX) };
     };
     let flights = link.bdp().div_ceil(FIRST_FLIGHT);
-    let useful = bytes.0.div_ceil(FIRST_FLIGHT.0 * FLIGHTS_AHEAD);
+    let worth_opening = bytes.0.div_ceil(FIRST_FLIGHT.0 * FLIGHTS_AHEAD);
+    let useful = bytes.0.div_ceil(FIRST_FLIGHT.0).min(there.into()).max(worth_opening);
     let connections = u32::try_from(flights.min(useful)).unwrap_or(u32::MAX).max(DEFAULT_CHANNELS);
     let windows = FIRST_FLIGHT.0 * u64::from(connections.min(most));
     // More than where each has a connection: they wait for their turn as well. Not where windows, which grow by what they bring, fill
@@ -496,7 +497,7 @@ mod tests {
     fn short_files_share_as_many_connections_as_bring_something_in_time() {
         let on = |mbps, bytes| {
             let link = link(mbps, 200, Bytes::kib(64));
-            for_sharing(Some(&link), Bytes::kib(1), bytes, 64, true, Bytes::ZERO)
+            for_sharing(Some(&link), Bytes::kib(1), bytes, (16, 64), true, Bytes::ZERO)
         };
         let many = Bytes::mib(64);
         // 2.5 MB in flights of 14.5 kB; 24 flights of those that are open are enough for 1.4 MB.
@@ -505,15 +506,27 @@ mod tests {
         assert_eq!(on(1.0, many).connections, DEFAULT_CHANNELS);
         // 2.5 MB in files of 1 KiB, nearly twice, and 25 kB one and a half times.
         assert_eq!((on(100.0, many).requests, on(1.0, many).requests), (4_578, 38));
-        let unknown = for_sharing(None, Bytes::kib(1), many, 64, true, Bytes::ZERO);
+        let unknown = for_sharing(None, Bytes::kib(1), many, (16, 64), true, Bytes::ZERO);
         assert_eq!((unknown.connections, unknown.requests), (16, 64));
+    }
+
+    #[test]
+    fn connections_that_are_there_are_shared_as_long_as_each_has_a_flight_to_bring() {
+        let link = link(100.0, 200, Bytes::kib(64));
+        let connections = |there, flights| {
+            let bytes = Bytes(FIRST_FLIGHT.0 * flights);
+            for_sharing(Some(&link), Bytes::kib(1), bytes, (there, 64), true, Bytes::ZERO)
+                .connections
+        };
+        assert_eq!((connections(16, 100), connections(64, 100)), (25, 64));
+        assert_eq!((connections(64, 40), connections(64, 1)), (40, DEFAULT_CHANNELS));
     }
 
     #[test]
     fn windows_that_fill_a_new_path_are_asked_for_no_more_than_it_holds() {
         let sharing = |kib, mbps, is_new, came| {
             let link = link(mbps, 200, Bytes::kib(64));
-            for_sharing(Some(&link), Bytes::kib(kib), Bytes::mib(64), 64, is_new, Bytes(came))
+            for_sharing(Some(&link), Bytes::kib(kib), Bytes::mib(64), (16, 64), is_new, Bytes(came))
         };
         let requests = |kib, mbps, is_new| sharing(kib, mbps, is_new, 0).requests;
         // 750 kB, and a quarter more; 64 first windows are 927 kB.

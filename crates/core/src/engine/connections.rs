@@ -200,8 +200,13 @@ impl Engine {
         if self.spread.has_queued() {
             return 0;
         }
+        connections::kept(self.opened_early())
+    }
+
+    /// Connections that requests share and that were opened while nothing was known.
+    pub(super) fn opened_early(&self) -> u32 {
         let shares = self.origins.iter().filter(|origin| origin.multiplexes());
-        connections::kept(shares.map(|origin| origin.opened_early).max().unwrap_or(0))
+        shares.map(|origin| origin.opened_early).max().unwrap_or(0)
     }
 
     /// Connections that are opened for so many `files` while the first answers are on their way. Those tell

@@ -193,11 +193,17 @@ impl Engine {
             None => u32::MAX,
         };
         let known = seen.or_else(|| self.link.rests_on_hint().then_some(link.bandwidth)).map(on);
-        let most = self.limits().max_connections;
         let of_new_path = self.is_path_new();
         let (bytes, came) = (Bytes(bytes), self.brought());
-        let sharing =
-            connections::for_sharing(known.as_ref(), mean_size, bytes, most, of_new_path, came);
+        let there_and_most = (self.opened_early(), self.limits().max_connections);
+        let sharing = connections::for_sharing(
+            known.as_ref(),
+            mean_size,
+            bytes,
+            there_and_most,
+            of_new_path,
+            came,
+        );
         // A full path needs no more windows, and many files are under way over each.
         let shared = if self.link.was_full() {
             connections::with_room(&link)
