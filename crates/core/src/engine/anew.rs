@@ -1,13 +1,24 @@
 //! Files whose server has no ranges of them after all, or another version: they go on in one body, or begin anew.
 
+use std::time::Duration;
+
 use pelton_algos::ranges::StreamId;
 use pelton_algos::time::Timestamp;
+use pelton_algos::units::Bytes;
 
 use super::event::{Action, FileId};
 use super::facts::Failure;
 use super::file::Shelved;
 use super::{Engine, Stream};
 use crate::ErrorKind;
+
+/// What comes once more if need be: a few first parts, or what came within this time.
+pub(super) const LITTLE: Bytes = Bytes::kib(1024);
+const SHORT: Duration = Duration::from_secs(2);
+
+/// So many ranges of a file that fail, in so many attempts, tell that it has none, where none was given.
+const MOST_FAILED_RANGES: u32 = 4;
+const MOST_FAILED_ATTEMPTS: u32 = 2;
 
 impl Engine {
     /// A server that said it takes ranges answered one otherwise: no more range streams of this file.
@@ -101,6 +112,55 @@ impl Engine {
         // What is put aside may yet be of use.
         if bytes > 0 && entry.shelved.is_none() {
             self.actions.push(Action::Restart { file, bytes, reason });
+        }
+    }
+
+    /// Whether `stream` has failed with what a server may say to ranges alone, and little is lost by asking for
+    /// the whole. One that has given any beyond a first part means something else, unless what it gives is never
+    /// enough.
+    pub(super) fn may_be_had_whole(&self, stream: &Stream, kind: ErrorKind) -> bool {
+        let entry = &self.files[stream.file.index()];
+        let may_be_about_ranges = match kind {
+            ErrorKind::ShortBody => true,
+            // Another place may still have it.
+            ErrorKind::NotFound if entry.place < entry.spec().mirrors.len() => false,
+            kind => kind.is_answer() && !entry.gave_range,
+        };
+        let has_answered = entry.validator.is_some();
+        let is_of_range = !stream.is_plain() && has_answered && !entry.ignores_ranges;
+        is_of_range && may_be_about_ranges && self.loses_little(stream.file)
+    }
+
+    /// Whether little comes again where `file` is asked for whole.
+    pub(super) fn loses_little(&self, file: FileId) -> bool {
+        let entry = &self.files[file.index()];
+        let little = LITTLE.max(self.link.estimate().bandwidth * SHORT);
+        let is_plain = |id| self.streams.get(&id).is_some_and(Stream::is_plain);
+        entry.ranges.done_bytes() <= little.0 || entry.ranges.stream_ids().any(is_plain)
+    }
+
+    /// Whether next to nothing of `file` has come.
+    pub(super) fn has_just_begun(&self, file: FileId) -> bool {
+        self.files[file.index()].ranges.done_bytes() <= LITTLE.0
+    }
+
+    /// Whether so many ranges of a file were refused, or their connections closed, and none was given, while one body
+    /// brings all of it. Where its host gives no first parts either one is enough, or two without such a body.
+    pub(super) fn are_ranges_vain(&mut self, stream: &Stream, kind: ErrorKind) -> bool {
+        let is_refused = kind == ErrorKind::ServerError || stream.is_turned_away(kind);
+        let entry = &mut self.files[stream.file.index()];
+        if stream.whole || stream.has_head || entry.gave_range || !is_refused {
+            return false;
+        }
+        entry.failed_ranges += 1;
+        let is_plain = |id| self.streams.get(&id).is_some_and(Stream::is_plain);
+        let are_many = entry.failed_ranges >= MOST_FAILED_RANGES
+            && entry.attempt >= MOST_FAILED_ATTEMPTS.into();
+        let gives_none = !self.origins[stream.origin.0 as usize].gives_parts();
+        if entry.ranges.stream_ids().any(is_plain) {
+            are_many || gives_none
+        } else {
+            gives_none && entry.failed_ranges >= MOST_FAILED_ATTEMPTS
         }
     }
 }

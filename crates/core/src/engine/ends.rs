@@ -8,8 +8,8 @@ use pelton_algos::silence::{Patience, SHORT_END};
 use pelton_algos::time::Timestamp;
 use pelton_algos::units::Bytes;
 
+use super::anew::LITTLE;
 use super::event::FileId;
-use super::failure::LITTLE;
 use super::{Engine, OriginState, Stream};
 
 /// A file without ranges begins anew for silences so often: each time all that came comes again, and may pause again.

@@ -6,6 +6,7 @@
 
 mod active;
 mod anew;
+mod blame;
 mod config;
 mod connections;
 mod control;
@@ -32,6 +33,7 @@ mod room;
 mod shares;
 mod space;
 mod splits;
+mod streams;
 mod transfer;
 mod turns;
 mod view;
