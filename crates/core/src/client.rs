@@ -41,7 +41,8 @@ pub struct Client {
 }
 
 /// Something to download: a URL or a [`FileSpec`]. A URL whose path ends in `/` is a directory
-/// listing and means its files.
+/// listing and means its files. URLs that end in the same give names with what tells them apart, their queries or more of
+/// their paths; a [`FileSpec`] keeps its name.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// A URL as text, parsed when the download starts.

@@ -37,13 +37,19 @@ impl Reader<'_> {
     /// What cannot be listed is no reason to leave the rest: it fails alone, unless nothing is left.
     pub(crate) async fn resolve(&self, inputs: Vec<Input>, walk: &WalkOptions) -> Result<Walked> {
         let mut found = Walked::default();
+        let mut by_url = Vec::new();
         for input in inputs {
-            match input {
-                Input::Text(text) => self.add_url(parse(&text)?, walk, &mut found).await?,
-                Input::Url(url) => self.add_url(url, walk, &mut found).await?,
-                Input::File(spec) => found.files.push(spec.checked()?),
-            }
+            let url = match input {
+                Input::Text(text) => parse(&text)?,
+                Input::Url(url) => url,
+                Input::File(spec) => {
+                    found.files.push(spec.checked()?);
+                    continue;
+                }
+            };
+            by_url.extend(self.add_url(url, walk, &mut found).await?);
         }
+        catalog::tell_apart(&mut found.files, &by_url);
         found.files = catalog::collapse(found.files)?;
         if self.verify {
             self.read_side_files(&mut found).await;
@@ -56,28 +62,32 @@ impl Reader<'_> {
         }
     }
 
-    async fn add_url(&self, mut url: Url, walk: &WalkOptions, found: &mut Walked) -> Result<()> {
+    /// Adds what `url` means. Returns the place of a file that is named by it.
+    async fn add_url(
+        &self,
+        mut url: Url,
+        walk: &WalkOptions,
+        found: &mut Walked,
+    ) -> Result<Option<usize>> {
         if walk.recursive && self.is_directory(&url).await {
             url.set_path(&format!("{}/", url.path()));
         }
-        if url.path().ends_with('/') {
-            let jitter = RefCell::new(Jitter::new(0));
-            let root = url.clone();
-            let listed = async {
-                catalog::check_scheme(&url)?;
-                catalog::walk(url, walk, async |page| {
-                    self.page(GetRequest::new(page), &jitter).await
-                })
-                .await
-            };
-            match listed.await {
-                Ok(listed) => found.append(listed),
-                Err(error) => found.failed.push((root, error)),
-            }
-        } else {
+        if !url.path().ends_with('/') {
             found.files.push(FileSpec::from_url(url)?);
+            return Ok(Some(found.files.len() - 1));
         }
-        Ok(())
+        let jitter = RefCell::new(Jitter::new(0));
+        let root = url.clone();
+        let listed = async {
+            catalog::check_scheme(&url)?;
+            catalog::walk(url, walk, async |page| self.page(GetRequest::new(page), &jitter).await)
+                .await
+        };
+        match listed.await {
+            Ok(listed) => found.append(listed),
+            Err(error) => found.failed.push((root, error)),
+        }
+        Ok(None)
     }
 
     /// Whether the server adds the `/` that `url` lacks, as servers do for directories alone.

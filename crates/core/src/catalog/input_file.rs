@@ -12,7 +12,8 @@
 //!   header=Authorization: Bearer 1234
 //! ```
 //!
-//! `dir` and `out` are relative to the directory of the run. `header` may stand several times; of
+//! `dir` and `out` are relative to the directory of the run. Without `out` a file has the name in which its URL ends;
+//! where several URLs end in the same, with what tells them apart: their queries, or more of their paths. `header` may stand several times; of
 //! the other options the last one counts. Blank lines, `#` comments, CRLF and a byte-order mark
 //! are skipped.
 
@@ -20,6 +21,7 @@ use url::Url;
 
 use super::names::{self, relative_name};
 use super::spec::{Digest, FileSpec, parse_header, parse_url};
+use super::tell_apart;
 use crate::connection::without_userinfo;
 use crate::{Error, ErrorKind, Result};
 
@@ -29,6 +31,14 @@ use crate::{Error, ErrorKind, Result};
 /// `Usage`, with the line number and the text at fault.
 pub fn parse(text: &str) -> Result<Vec<FileSpec>> {
     let mut files = Vec::new();
+    let mut by_url = Vec::new();
+    let mut finish = |entry: Entry| {
+        if entry.out.is_none() {
+            by_url.push(files.len());
+        }
+        files.push(entry.finish()?);
+        Ok(())
+    };
     let mut last: Option<Entry> = None;
     for (number, line) in super::lines(text) {
         let at_line = |error| at_line(number, error);
@@ -36,14 +46,11 @@ pub fn parse(text: &str) -> Result<Vec<FileSpec>> {
             read_option(last.as_mut(), line.trim()).map_err(at_line)?;
         } else {
             let next = read_urls(number, line).map_err(at_line)?;
-            if let Some(entry) = last.replace(next) {
-                files.push(entry.finish()?);
-            }
+            last.replace(next).map_or(Ok(()), &mut finish)?;
         }
     }
-    if let Some(entry) = last {
-        files.push(entry.finish()?);
-    }
+    last.map_or(Ok(()), finish)?;
+    tell_apart(&mut files, &by_url);
     Ok(files)
 }
 

@@ -35,6 +35,7 @@ use url::Url;
 
 use super::names::{self, relative_name};
 use super::spec::{Digest, FileSpec, as_directory, parse_header, parse_url};
+use super::tell_apart;
 use crate::{Error, ErrorKind, Result};
 
 #[derive(Deserialize)]
@@ -68,8 +69,13 @@ pub fn parse(text: &str, base: Option<&Url>) -> Result<Vec<FileSpec>> {
         None => base.cloned(),
     };
     let base = base.as_ref().map(as_directory);
+    let is_by_url = |(index, entry): (usize, &Entry)| entry.name.is_none().then_some(index);
+    let by_url: Vec<usize> = manifest.files.iter().enumerate().filter_map(is_by_url).collect();
     let files = manifest.files.into_iter().enumerate();
-    files.map(|(index, entry)| entry.resolve(index, base.as_ref())).collect()
+    let files = files.map(|(index, entry)| entry.resolve(index, base.as_ref()));
+    let mut files = files.collect::<Result<Vec<FileSpec>>>()?;
+    tell_apart(&mut files, &by_url);
+    Ok(files)
 }
 
 fn read(text: &str) -> Result<Manifest> {

@@ -4,6 +4,7 @@
 //! whole, with the line or entry at fault, and gives only names that are safe to join to a
 //! directory. [`collapse`] joins the lists of a run into one.
 
+mod alike;
 pub mod checksums;
 pub mod input_file;
 pub mod listing;
@@ -17,6 +18,7 @@ use url::Url;
 
 use crate::{Error, ErrorKind, Result};
 
+pub(crate) use alike::tell_apart;
 pub use listing::ListingEntry;
 pub use names::{collapse, relative_name};
 pub(crate) use spec::check_scheme;
