@@ -26,6 +26,7 @@ use crate::engine::Event;
 use crate::events::{FileReport, Summary};
 use crate::job::{Command, Job};
 use crate::metering::traffic;
+use crate::occupied::{Cancelled, Occupied};
 use crate::panics;
 use crate::report::{self, Recorder};
 use crate::sink::{self, Allocation, DirectoryOptions, DirectorySink, Sink, StreamSink};
@@ -195,11 +196,13 @@ impl Download {
         let (commands, commands_in) = mpsc::unbounded_channel();
         let (events_out, events) = mpsc::unbounded_channel();
         let (report_out, report) = oneshot::channel();
+        let cancelled = Cancelled::default();
+        let is_cancelled = cancelled.clone();
         on_own_thread(move || async move {
-            let run = self.run(commands_in, events_out);
+            let run = self.run(is_cancelled, commands_in, events_out);
             let _ = report_out.send(panics::caught(|| "the download".to_owned(), run).await);
         })?;
-        Ok(Job { commands, events: Some(events), report })
+        Ok(Job { commands, events: Some(events), report, cancelled })
     }
 
     /// What would be downloaded: listings followed, and sizes asked for where nothing states them.
@@ -280,6 +283,7 @@ impl Download {
 
     async fn run(
         self,
+        is_cancelled: Cancelled,
         mut commands: mpsc::UnboundedReceiver<Command>,
         events: mpsc::UnboundedSender<Vec<RunEvent>>,
     ) -> Result<Report> {
@@ -298,10 +302,15 @@ impl Download {
                 Walked::default()
             }
         };
+        let mut occupied = None;
         let sink: Box<dyn Sink> = match self.target {
             Target::Directory(directory) => {
                 // The process may have another current directory before the end.
                 let directory = std::path::absolute(&directory).unwrap_or(directory);
+                tokio::select! {
+                    entered = Occupied::enter(&directory, is_cancelled) => occupied = Some(entered),
+                    () = cancelled(&mut commands, &mut early) => early.push(Command::Cancel),
+                }
                 let overwrite = self.settings.engine.overwrite;
                 let options = DirectoryOptions { overwrite, ..self.options };
                 Box::new(DirectorySink::new(directory, options))
@@ -338,7 +347,9 @@ impl Download {
             started,
             cpu_at_start,
         };
-        Ok(driver.run(found, early).await)
+        let report = driver.run(found, early).await;
+        drop(occupied);
+        Ok(report)
     }
 }
 

@@ -271,13 +271,13 @@ impl StdError for Error {
 
 /// Whether this process, or the whole system, may open nothing more.
 #[cfg(unix)]
-fn is_out_of_descriptors(error: &io::Error) -> bool {
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let code = error.raw_os_error();
     [Errno::MFILE, Errno::NFILE].iter().any(|errno| code == Some(errno.raw_os_error()))
 }
 
 #[cfg(not(unix))]
-fn is_out_of_descriptors(_error: &io::Error) -> bool {
+pub(crate) fn is_out_of_descriptors(_error: &io::Error) -> bool {
     false
 }

@@ -3,6 +3,7 @@
 use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::UserLimits;
+use crate::occupied::Cancelled;
 use crate::{Error, ErrorKind, Report, Result, RunEvent};
 
 /// What a caller may ask of a run.
@@ -14,12 +15,20 @@ pub(crate) enum Command {
     Cancel,
 }
 
-/// A download under way. Dropping it cancels the download.
+/// A download under way. Dropping it cancels the download. One into the same directory that begins after that waits until
+/// what it goes on from is kept.
 #[derive(Debug)]
 pub struct Job {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) events: Option<mpsc::UnboundedReceiver<Vec<RunEvent>>>,
     pub(crate) report: oneshot::Receiver<Result<Report>>,
+    pub(crate) cancelled: Cancelled,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.cancelled.set();
+    }
 }
 
 impl Job {
@@ -48,12 +57,12 @@ impl Job {
     /// Stops for good and keeps what a later download into the same directory needs to go on. The
     /// report then has the exit code 130, unless everything was there already.
     pub fn cancel(&self) {
-        self.send(Command::Cancel);
+        self.canceller().cancel();
     }
 
     /// A handle that cancels this download from elsewhere, such as a signal handler.
     pub fn canceller(&self) -> Canceller {
-        Canceller(self.commands.clone())
+        Canceller { commands: self.commands.clone(), cancelled: self.cancelled.clone() }
     }
 
     /// Waits for the end. A file that failed is no error here: see [`Report::files`].
@@ -92,12 +101,16 @@ fn vanished() -> Error {
 
 /// Cancels a [`Job`] from elsewhere.
 #[derive(Debug, Clone)]
-pub struct Canceller(mpsc::UnboundedSender<Command>);
+pub struct Canceller {
+    commands: mpsc::UnboundedSender<Command>,
+    cancelled: Cancelled,
+}
 
 impl Canceller {
     /// See [`Job::cancel`].
     pub fn cancel(&self) {
-        let _ = self.0.send(Command::Cancel);
+        self.cancelled.set();
+        let _ = self.commands.send(Command::Cancel);
     }
 }
 

@@ -27,6 +27,7 @@ pub mod fuzzing;
 mod job;
 mod journal;
 mod metering;
+mod occupied;
 mod origins;
 mod panics;
 mod report;

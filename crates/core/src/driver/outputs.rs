@@ -2,15 +2,21 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use pelton_algos::time::Timestamp;
+use tokio::time::Instant;
 
 use super::Run;
 use crate::engine::{Event, Existing, FileId, Opened, Resumable};
 use crate::fetch::SharedOutput;
 use crate::sink::{Damage, Output};
 use crate::{Error, ErrorKind, Result};
+
+/// What can't be opened to finish a file is tried again for so long, so often.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(100);
 
 impl Run {
     pub(super) fn open(&mut self, now: Timestamp, file: FileId) {
@@ -67,23 +73,25 @@ impl Run {
                 Checked::Finished(result) => {
                     Event::Finished { file, result: result.map_err(Into::into) }
                 }
+                Checked::Later(_, error) => Event::Finished { file, result: Err(error.into()) },
                 Checked::Damaged(output, Damage { ranges, failure }) => {
                     *shared.borrow_mut() = Some(output);
                     Event::Damaged { file, ranges, failure: failure.into() }
                 }
             });
         };
-        if !output.finish_takes_long() {
-            tell(check_and_finish(output, modified, part.as_ref()));
+        if output.finish_takes_long() {
+            tokio::task::spawn_local(async move {
+                tell(finish_when_possible(output, modified, part).await);
+            });
             return;
         }
-        tokio::task::spawn_local(async move {
-            let check = move || check_and_finish(output, modified, part.as_ref());
-            tell(tokio::task::spawn_blocking(check).await.unwrap_or_else(|panic| {
-                let error = Error::new(ErrorKind::Internal, "verifying a file failed");
-                Checked::Finished(Err(error.with_source(panic)))
-            }));
-        });
+        match check_and_finish(output, modified, part.as_ref()) {
+            Checked::Later(output, _) => drop(tokio::task::spawn_local(async move {
+                tell(finish_when_possible(output, modified, part).await);
+            })),
+            checked => tell(checked),
+        }
     }
 
     pub(super) fn take_output(&mut self, file: FileId) -> Option<Box<dyn crate::sink::Output>> {
@@ -96,6 +104,36 @@ impl Run {
 enum Checked {
     Finished(Result<()>),
     Damaged(Box<dyn Output>, Damage),
+    /// Too much else is open.
+    Later(Box<dyn Output>, Error),
+}
+
+/// Checks and finishes on a thread of its own. Where too much else is open it is tried again: other files, and other runs of
+/// this process, end meanwhile.
+async fn finish_when_possible(
+    mut output: Box<dyn Output>,
+    modified: Option<SystemTime>,
+    part: Option<Resumable>,
+) -> Checked {
+    let part = Arc::new(part);
+    let give_up_at = Instant::now() + PATIENCE;
+    loop {
+        let of_part = Arc::clone(&part);
+        let check = move || check_and_finish(output, modified, (*of_part).as_ref());
+        let checked = tokio::task::spawn_blocking(check).await.unwrap_or_else(|panic| {
+            let error = Error::new(ErrorKind::Internal, "verifying a file failed");
+            Checked::Finished(Err(error.with_source(panic)))
+        });
+        output = match checked {
+            Checked::Later(output, error) if Instant::now() >= give_up_at => {
+                output.abandon((*part).as_ref());
+                return Checked::Finished(Err(error));
+            }
+            Checked::Later(output, _) => output,
+            checked => return checked,
+        };
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 fn check_and_finish(
@@ -106,6 +144,7 @@ fn check_and_finish(
     match output.verify() {
         Ok(None) => Checked::Finished(output.finish(modified, part)),
         Ok(Some(damage)) => Checked::Damaged(output, damage),
+        Err(error) if error.kind() == ErrorKind::Descriptors => Checked::Later(output, error),
         Err(error) => {
             output.abandon(part);
             Checked::Finished(Err(error))

@@ -1,10 +1,18 @@
 //! A process that may open no more files and sockets: it goes on with fewer at once.
 
+use std::time::Duration;
+
 use pelton_algos::time::Timestamp;
 
 use super::Engine;
 use super::event::FileId;
 use super::facts::Failure;
+
+/// Other runs of the process, and whatever else it does, may close some meanwhile.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// It is tried again after the pause of so many failures at most.
+const MOST_FAILURES: u32 = 4;
 
 impl Engine {
     /// What `file` needed could not be opened; the request `began` then. It says nothing about the file,
@@ -21,11 +29,12 @@ impl Engine {
             self.redecide = true;
         }
         let vain = self.descriptors.vain_requests();
-        if self.streams.is_empty() && vain >= self.config.retry.attempts {
+        let has_waited = self.descriptors.vain_for(now) >= PATIENCE;
+        if self.streams.is_empty() && vain >= self.config.retry.attempts && has_waited {
             self.give_up(file, failure);
             return;
         }
-        let pause = self.config.retry.delay(vain.max(1), &mut self.jitter);
+        let pause = self.config.retry.delay(vain.clamp(1, MOST_FAILURES), &mut self.jitter);
         self.hold(now + pause, file);
     }
 

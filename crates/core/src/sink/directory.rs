@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{self, ErrorKind as IoKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::files::{irregular, is_irregular, may_write, written};
 use super::names::{SeenNames, link_out_of};
@@ -55,7 +54,7 @@ pub struct DirectorySink {
     /// The directory that a file was to go to last: it is there, or was removed behind this run's back.
     made: PathBuf,
     /// The same, as it was found.
-    found: Option<Arc<Directory>>,
+    found: Option<Directory>,
     /// Nothing was in it before this run, so that nothing needs to be looked for.
     was_empty: bool,
     /// Why no file can be made in it, as the system's number of that: so none is asked for in vain.
@@ -82,7 +81,7 @@ impl DirectorySink {
         fs::create_dir_all(directory)?;
         let is_empty = || fs::read_dir(directory).is_ok_and(|mut found| found.next().is_none());
         self.was_empty = is_new || is_first && is_empty();
-        self.found = Directory::open(&self.directory, directory).map(Arc::new);
+        self.found = Directory::open(&self.directory, directory);
         self.refused = may_write(directory).err().and_then(|error| error.raw_os_error());
         directory.clone_into(&mut self.made);
         Ok(())
@@ -93,7 +92,7 @@ impl DirectorySink {
             let error = io::Error::from_raw_os_error(refused);
             return Err(io_failure(&self.made, "can't be written to", error));
         }
-        output.is_alone_in(self.found.as_ref());
+        output.is_alone_in(self.found.as_ref().map(Directory::place));
         Ok(Opened::Fresh)
     }
 

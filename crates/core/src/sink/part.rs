@@ -8,7 +8,6 @@ mod same;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use pelton_algos::ranges::ByteRange;
@@ -18,7 +17,7 @@ use held::Held;
 use super::directory::{Allocation, DirectoryOptions};
 use super::files::{beside, reserve, write_all_at};
 use super::hashing::Hashing;
-use super::unnamed::Directory;
+use super::unnamed::Place;
 use super::{Damage, Output, io_failure};
 use crate::Result;
 use crate::catalog::{Digest, FileSpec, Pieces};
@@ -45,7 +44,7 @@ pub(super) struct PartFile {
     hashing: Option<Hashing>,
     options: DirectoryOptions,
     /// Where it goes, as long as its bytes may stay in memory until all are there.
-    directory: Option<Arc<Directory>>,
+    directory: Option<Place>,
     held: Option<Held>,
     /// Opened with the first byte: a file that fails before leaves nothing behind.
     file: Option<File>,
@@ -289,7 +288,7 @@ impl Output for PartFile {
 
     fn verify(&mut self) -> Result<Option<Damage>> {
         if self.holds_what_was_promised() {
-            return Ok(None);
+            return self.make_ready_for_name().map(|()| None);
         }
         self.spill()?;
         if !self.is_promised() {

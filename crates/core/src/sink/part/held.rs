@@ -1,14 +1,14 @@
 //! A short file in memory until it is whole: it gets its name at once, and costs neither a part nor a state.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::PartFile;
 use crate::digest::Hasher;
+use crate::error::is_out_of_descriptors;
 use crate::sink::directory::leads_out;
-use crate::sink::unnamed::Directory;
+use crate::sink::io_failure;
+use crate::sink::unnamed::{Place, Unnamed};
 use crate::{Error, Result};
 
 /// Bytes of a file that stays in memory. A run that is killed loses no more of each.
@@ -20,15 +20,15 @@ pub(super) struct Held {
     bytes: Vec<u8>,
     /// Of the whole file.
     size: usize,
-    directory: Arc<Directory>,
+    directory: Place,
     /// Has all of the bytes, once they are there.
-    unnamed: Option<File>,
+    unnamed: Option<Unnamed>,
 }
 
 impl PartFile {
     /// Nobody else has begun the file, which goes to `directory`: its bytes may stay in memory, if they are few.
-    pub(in crate::sink) fn is_alone_in(&mut self, directory: Option<&Arc<Directory>>) {
-        self.directory = directory.filter(|_| !self.options.fsync).cloned();
+    pub(in crate::sink) fn is_alone_in(&mut self, directory: Option<Place>) {
+        self.directory = directory.filter(|_| !self.options.fsync);
     }
 
     /// The file has `size` bytes in all.
@@ -77,14 +77,15 @@ impl PartFile {
         if held.bytes.is_empty() {
             return Ok(());
         }
-        let is_there = self.target.parent().is_some_and(|parent| held.directory.is_at(parent));
-        if !is_there && let Some(failure) = self.leads_out_of(&held.directory) {
+        if !held.directory.is_there()
+            && let Some(failure) = self.leads_out_of(&held.directory)
+        {
             return Err(failure);
         }
         self.write_to_part(0, &held.bytes)
     }
 
-    fn leads_out_of(&self, directory: &Directory) -> Option<Error> {
+    fn leads_out_of(&self, directory: &Place) -> Option<Error> {
         let name = self.target.strip_prefix(&directory.root).ok()?;
         leads_out(&directory.root, name.to_str()?)
     }
@@ -99,6 +100,21 @@ impl PartFile {
         })
     }
 
+    /// Opens what it takes to give what is held its name. Whatever else stands against that, the name tells.
+    pub(super) fn make_ready_for_name(&mut self) -> Result<()> {
+        let Some(held) = self.held.as_mut().filter(|held| held.unnamed.is_none()) else {
+            return Ok(());
+        };
+        match held.directory.make(&held.bytes) {
+            Ok(unnamed) => held.unnamed = Some(unnamed),
+            Err(error) if is_out_of_descriptors(&error) => {
+                return Err(io_failure(&self.target, "can't be made", error));
+            }
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
     /// Gives what is held its name. If that can't be, it goes to the part, which tells why.
     pub(super) fn name_what_is_held(&mut self, modified: Option<SystemTime>) -> Result<bool> {
         let Some(held) = &self.held else { return Ok(false) };
@@ -110,25 +126,23 @@ impl PartFile {
     }
 
     fn link_held(&self, held: &Held, modified: Option<SystemTime>) -> Option<()> {
-        let directory = &held.directory;
-        // Another run that has a state has, or had, a part: it goes on, or this one has to clear it away.
-        let is_clear = directory.is_at(self.target.parent()?)
-            && !directory.has(self.state.file_name().unwrap_or(OsStr::new("")));
-        if !is_clear {
-            return None;
-        }
         let made;
         let unnamed = if let Some(unnamed) = &held.unnamed {
             unnamed
         } else {
-            made = directory.make(&held.bytes).ok()?;
+            made = held.directory.make(&held.bytes).ok()?;
             &made
         };
+        // Another run that has a state has, or had, a part: it goes on, or this one has to clear it away.
+        let state = self.state.file_name().unwrap_or(OsStr::new(""));
+        if !held.directory.is_there() || unnamed.is_beside(state) {
+            return None;
+        }
         if let Some(modified) = modified {
             // A file system without times is no reason to fail.
-            let _ = unnamed.set_modified(modified);
+            let _ = unnamed.file.set_modified(modified);
         }
-        directory.link(unnamed, self.target.file_name()?).ok()
+        unnamed.link(self.target.file_name()?).ok()
     }
 
     /// Forgets what is held.
