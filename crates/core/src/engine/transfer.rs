@@ -15,8 +15,8 @@ use crate::catalog::FileSpec;
 use crate::connection::shown;
 
 /// Why what an earlier run left of a file is not continued.
-const UNUSABLE: &str = "nothing says of which version of the file the part is that an earlier run left (a server's \
-                        ETag would, or a date that is older than its answer)";
+const UNUSABLE: &str = "what an earlier run left is of another URL, or of a version that nothing names (a server's ETag \
+                        would, or a date that is older than its answer)";
 
 impl Engine {
     pub(super) fn on_opened(&mut self, now: Timestamp, file: FileId, opened: Opened) {

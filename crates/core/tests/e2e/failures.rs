@@ -208,7 +208,9 @@ fn a_page_that_is_no_listing() {
 fn names_that_collide() {
     let origin = origin(always(404));
     let (one, other) = (origin.url("/a/same"), origin.url("/b/same"));
-    let error = assert_refused([one.as_str().into(), other.as_str().into()], ErrorKind::Usage);
+    let named = [&one, &other]
+        .map(|url| FileSpec::with_name(url.parse().unwrap(), "same".to_owned()).unwrap().into());
+    let error = assert_refused(named, ErrorKind::Usage);
     assert!(error.message().contains(&one) && error.message().contains(&other));
     assert_eq!(origin.requests(), 0, "before the first byte");
 }

@@ -220,6 +220,21 @@ fn a_dropped_job_is_cancelled() {
 }
 
 #[test]
+fn a_run_that_follows_a_dropped_one_at_once_goes_on_from_what_it_keeps() {
+    let origin = start(&files());
+    let urls = urls(&origin, &files());
+    for bytes in [0, 20_000, 100_000] {
+        let out = tempfile::tempdir().unwrap();
+        let mut job = slow_client().download(urls.clone()).into_dir(out.path()).start().unwrap();
+        wait_for(&mut job.events(), |progress| progress.bytes > bytes);
+        drop(job);
+        let report = run(client().download(urls.clone()).into_dir(out.path()));
+        assert!(report.is_complete(), "{:?}", report.failed);
+        assert_holds(out.path(), &files(), by_last_part);
+    }
+}
+
+#[test]
 fn a_run_cancelled_before_it_begins() {
     let origin = start(&[large()]);
     let out = tempfile::tempdir().unwrap();

@@ -74,15 +74,12 @@ impl PartFile {
     }
 
     fn write_held(&mut self, held: &Held) -> Result<()> {
-        if held.bytes.is_empty() {
-            return Ok(());
-        }
         if !held.directory.is_there()
             && let Some(failure) = self.leads_out_of(&held.directory)
         {
             return Err(failure);
         }
-        self.write_to_part(0, &held.bytes)
+        if held.bytes.is_empty() { Ok(()) } else { self.write_to_part(0, &held.bytes) }
     }
 
     fn leads_out_of(&self, directory: &Place) -> Option<Error> {
@@ -238,16 +235,19 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_directory_that_becomes_a_link_is_not_followed() {
-        for is_finished in [true, false] {
+        for (is_finished, was_written) in [(true, true), (true, false), (false, true)] {
             let (out, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
             let mut spec = spec();
             spec.name = "sub/f".to_owned();
             let mut output = begun(out.path(), &spec);
-            output.write_at(0, CONTENT).unwrap();
+            if was_written {
+                output.write_at(0, CONTENT).unwrap();
+            }
             fs::rename(out.path().join("sub"), out.path().join("moved")).unwrap();
             std::os::unix::fs::symlink(elsewhere.path(), out.path().join("sub")).unwrap();
             if is_finished {
-                let error = output.finish(None, None).unwrap_err();
+                let written = if was_written { Ok(()) } else { output.write_at(0, CONTENT) };
+                let error = written.and_then(|()| output.finish(None, None)).unwrap_err();
                 assert!(error.message().contains("a link that leads out of"), "{error}");
             } else {
                 output.abandon(Some(&half()));
