@@ -78,6 +78,7 @@ pub mod silence;
 pub mod sizes;
 pub mod slow_start;
 pub mod slump;
+mod spared;
 pub mod spread;
 pub mod tail;
 pub mod time;

@@ -12,6 +12,7 @@ pub use crate::refusals::Refusal;
 use crate::refusals::Refusals;
 use crate::regrowth::Regrowth;
 use crate::request_rate::RequestRate;
+use crate::spared::Spared;
 use crate::time::Timestamp;
 use crate::waits::Waits;
 
@@ -31,6 +32,7 @@ pub struct OriginBudget {
     refusals: Refusals,
     rate: RequestRate,
     pauses: Pauses,
+    spared: Spared,
     /// The bounds before the first cut for refusals.
     before_refusals: Option<Before>,
     /// The same of connections before a cut for a crowd, and before the first one for connections that broke.
@@ -58,6 +60,7 @@ impl OriginBudget {
             refusals: Refusals::default(),
             rate: RequestRate::default(),
             pauses: Pauses::default(),
+            spared: Spared::default(),
             before_refusals: None,
             before_crowd: None,
             before_breaks: None,
@@ -103,7 +106,9 @@ impl OriginBudget {
     /// As many as are being served are allowed from then on.
     fn cut_for_overload(&mut self, now: Timestamp, refusal: Refusal) -> bool {
         let Refusal { began, in_use, served, asked_for, is_closed, .. } = refusal;
-        if let Some(pause) = asked_for {
+        if let Some(pause) = asked_for
+            && !self.spares_others(now, refusal)
+        {
             self.leave_alone(now + pause);
         }
         let is_known = self
@@ -124,6 +129,21 @@ impl OriginBudget {
             self.waits.on_vain(now);
         }
         true
+    }
+
+    /// Whether a pause that was asked for is none of all requests.
+    fn spares_others(&mut self, now: Timestamp, refusal: Refusal) -> bool {
+        let Refusal { began, served, is_closed, is_of_rate, .. } = refusal;
+        if is_closed || is_of_rate {
+            return false;
+        }
+        let may_be_cut = self.allowances.told_of(is_closed).allowed() > served.max(1);
+        self.spared.on_refusal(now, began, served > 0, may_be_cut)
+    }
+
+    /// Whether requests go on although one was refused with a pause: others were served beside it.
+    pub fn spares(&self) -> bool {
+        self.spared.are_others()
     }
 
     /// Requests in a row that were refused though there were fewer already, or no others: it takes time
@@ -210,8 +230,8 @@ impl OriginBudget {
     }
 
     /// A request that `began` then was answered, whatever becomes of its body; it is one of so many that are being
-    /// `served`.
-    pub fn on_answer(&mut self, began: Timestamp, served: u32) {
+    /// `served`. Returns whether files need not wait any longer that were asked to.
+    pub fn on_answer(&mut self, began: Timestamp, served: u32) -> bool {
         let allowance = self.allowances.told_of(false);
         let too_many = allowance.bounds().too_many;
         if allowance.is_of_now(began) && too_many.is_none_or(|too_many| served >= too_many) {
@@ -226,6 +246,11 @@ impl OriginBudget {
         }
         self.refusals.on_served(served);
         self.absence.on_served(served);
+        let is_spared = self.spared.on_answer(began);
+        if is_spared {
+            self.waits.end_pause();
+        }
+        is_spared
     }
 
     /// Whether it limits how many requests it answers in a time.

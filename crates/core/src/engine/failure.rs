@@ -137,6 +137,7 @@ impl Engine {
         if failure.kind.is_answer() {
             self.give_back(stream, failure.kind);
         }
+        let failure = self.without_pause_of_others(now, stream, failure);
         let pause = self.pause_after(stream, &failure, refused);
         self.ask_later(now + pause, file);
     }
@@ -149,6 +150,25 @@ impl Engine {
             entry.failures += 1;
             entry.setbacks += 1;
         }
+    }
+
+    /// `failure`, which asks for a pause only where it is one of all requests, or of this file.
+    fn without_pause_of_others(
+        &mut self,
+        now: Timestamp,
+        stream: &Stream,
+        mut failure: Failure,
+    ) -> Failure {
+        let is_of_number = failure.kind == ErrorKind::Overloaded && !failure.is_of_rate;
+        let state = self.origin(stream.origin);
+        if is_of_number && state.budget.spares() {
+            failure.retry_after = None;
+            self.wait_no_longer(now, stream.origin);
+        }
+        let waits = is_of_number && failure.retry_after.is_some();
+        self.origin(stream.origin).some_wait_as_asked |= waits;
+        self.files[stream.file.index()].waits_as_asked = waits;
+        failure
     }
 
     /// How long the file of `stream` waits after its `failure`.

@@ -116,6 +116,8 @@ pub(super) struct Transfer {
     pub(super) refused_at: Timestamp,
     /// That is so for itself, whatever is asked for beside it.
     pub(super) is_refused_for_itself: bool,
+    /// It waits for as long as its server asked for with a 503.
+    pub(super) waits_as_asked: bool,
     /// Failed attempts since one that brought something. Streams that go on meanwhile do not count:
     /// the server may bear them and no others.
     pub(super) setbacks: u32,
@@ -205,6 +207,7 @@ impl Transfer {
             answered_before: 0,
             refused_at: Timestamp::START,
             is_refused_for_itself: false,
+            waits_as_asked: false,
             setbacks: 0,
             doubts: 0,
             unanswered: 0,

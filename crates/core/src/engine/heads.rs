@@ -231,7 +231,9 @@ impl Engine {
         if origin != asked.origin {
             let state = self.origin(asked.origin);
             state.came_at = now;
-            state.note_answer(asked.began, before, 0);
+            if state.note_answer(asked.began, before, 0) {
+                self.wait_no_longer(now, asked.origin);
+            }
             self.note_success(now, asked.origin, asked.began);
         }
         let multiplexes = protocol == Protocol::Http2;
@@ -239,10 +241,13 @@ impl Engine {
         let state = self.origin(origin);
         let news = !state.has_answered() || state.multiplexes() != multiplexes;
         state.budget.share_connections(multiplexes);
-        state.note_answer(asked.began, before, state.served);
+        let is_spared = state.note_answer(asked.began, before, state.served);
         let borne = if multiplexes { 0 } else { state.served.div_ceil(pipelined) };
         let is_borne = state.budget.on_borne(borne);
         self.redecide |= news || is_borne;
+        if is_spared {
+            self.wait_no_longer(now, origin);
+        }
         self.note_success(now, origin, asked.began);
     }
 

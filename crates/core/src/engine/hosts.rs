@@ -193,6 +193,7 @@ impl Engine {
         let vain = state.budget.vain_requests();
         if is_refused && vain > 0 {
             let doublings = if is_closed { BAN_DOUBLINGS } else { ORIGIN_DOUBLINGS };
+            let asked_for = asked_for.filter(|_| !state.budget.spares());
             let pause = retry.pause(vain.min(doublings), asked_for, &mut self.jitter);
             state.budget.leave_alone(now + pause);
         }

@@ -90,6 +90,8 @@ pub(super) struct OriginState {
     pub(super) failed_at: Option<Timestamp>,
     /// It was said that it is waited for.
     pub(super) has_told_of_wait: bool,
+    /// Some files wait for as long as it asked for with a 503.
+    pub(super) some_wait_as_asked: bool,
     /// When anything came last.
     pub(super) came_at: Timestamp,
     /// When it was asked where it had nothing to do, or answered, and how many answers all hosts had given by then.
@@ -153,6 +155,7 @@ impl OriginState {
             failing_since: None,
             failed_at: None,
             has_told_of_wait: false,
+            some_wait_as_asked: false,
             came_at: Timestamp::START,
             sign_at: Timestamp::START,
             answers_before: 0,
@@ -209,8 +212,13 @@ impl OriginState {
     }
 
     /// It has answered a request that `began` then, of a file that failed `before`. So many are being `served` by now, that
-    /// one included unless it was sent on.
-    pub(super) fn note_answer(&mut self, began: Timestamp, before: FailedBefore, served: u32) {
+    /// one included unless it was sent on. Returns whether files need not wait any longer that were asked to.
+    pub(super) fn note_answer(
+        &mut self,
+        began: Timestamp,
+        before: FailedBefore,
+        served: u32,
+    ) -> bool {
         let failed_before = before.attempt.max(before.refused.into());
         let circumstances = self.circumstances(began, served.min(1));
         self.first_requests.on_answer(failed_before, before.refused, circumstances);
@@ -221,7 +229,7 @@ impl OriginState {
         self.answered += 1;
         self.answered_from = self.answered_from.max(began);
         self.has_faults_for_good = false;
-        self.budget.on_answer(began, served);
+        self.budget.on_answer(began, served)
     }
 
     /// In what circumstances a request was made that `began` then and is alone where no more than `own` streams are left.
