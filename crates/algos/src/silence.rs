@@ -58,6 +58,13 @@ const MOST_LONGER: u32 = 2;
 /// So many times half as long as before is waited for what has stopped, where that was right before.
 const MOST_HALVINGS: u32 = 3;
 
+/// Where so large a part of them has paid, of so many at least, asking anew is right however often: some connections are
+/// answered and others are not. A file is asked for more often then, after ever longer silences.
+const PAYING_PART: u32 = 4;
+const LEAST_PAID: u32 = 8;
+const EACH_MAY_WHERE_IT_PAYS: u32 = 16;
+const MOST_DOUBLINGS: u32 = 6;
+
 /// What came of asking anew, in one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AskedAnew {
@@ -65,12 +72,16 @@ pub struct AskedAnew {
     unpaid: u32,
     /// Those that paid, less those that did not.
     paid: u32,
+    /// All of either.
+    all: u32,
+    all_paid: u32,
 }
 
 impl AskedAnew {
     /// A request was made anew. `stood_in` says that the silent one was made anew itself.
     pub const fn on_asked(&mut self, stood_in: bool) {
         self.unpaid += 1;
+        self.all += 1;
         if stood_in {
             self.paid = self.paid.saturating_sub(1);
         }
@@ -80,11 +91,19 @@ impl AskedAnew {
     pub fn on_paid(&mut self) {
         self.unpaid = self.unpaid.saturating_sub(1);
         self.paid = (self.paid + 1).min(MOST_HALVINGS);
+        self.all_paid += 1;
+    }
+
+    const fn pays(self) -> bool {
+        self.all_paid >= LEAST_PAID && self.all_paid >= self.all / PAYING_PART
     }
 
     /// Whether another request may be made anew in a run of so many `answers`, where `of_file` were for a file of this
     /// `size`, of whose answer something has come or nothing.
     pub const fn may_ask(self, answers: u32, of_file: u32, size: Bytes, has_begun: bool) -> bool {
+        if self.pays() && !has_begun {
+            return of_file < EACH_MAY_WHERE_IT_PAYS;
+        }
         let answers_for_one = match has_begun {
             _ if self.paid > 0 => ANSWERS_WHERE_IT_PAYS,
             true => ANSWERS_FOR_ONE,
@@ -102,6 +121,9 @@ impl AskedAnew {
             return 1;
         }
         let usual = u32::try_from(size.0 / ONCE_MORE_FOR.0).unwrap_or(u32::MAX);
+        if self.pays() {
+            return 1 << of_file.saturating_sub(usual).min(MOST_DOUBLINGS);
+        }
         LONGER.pow(of_file.saturating_sub(usual).min(MOST_LONGER))
     }
 }
@@ -286,7 +308,7 @@ mod tests {
     fn what_is_asked_for_anew_is_a_small_part() {
         let size = Bytes::kib(60);
         let may = |unpaid, answers, of_file, size| {
-            AskedAnew { unpaid, paid: 0 }.may_ask(answers, of_file, size, true)
+            AskedAnew { unpaid, ..AskedAnew::default() }.may_ask(answers, of_file, size, true)
         };
         assert!(may(1, 0, 0, size) && !may(2, 7, 0, size));
         assert!(may(11, 80, 0, size) && !may(12, 80, 0, size));
@@ -301,13 +323,36 @@ mod tests {
     #[test]
     fn what_is_never_answered_is_asked_for_a_few_times_after_longer_silences() {
         let may = |unpaid, answers, of_file| {
-            AskedAnew { unpaid, paid: 0 }.may_ask(answers, of_file, Bytes::kib(60), false)
+            AskedAnew { unpaid, ..AskedAnew::default() }.may_ask(
+                answers,
+                of_file,
+                Bytes::kib(60),
+                false,
+            )
         };
         assert!(may(21, 80, 2) && !may(22, 80, 2) && !may(1, 80, 3));
         let anew = AskedAnew::default();
         let longer = |times| anew.times_longer(times, Bytes::kib(60));
         assert_eq!([0, 1, 2, 9].map(longer), [1, 4, 16, 16]);
         assert_eq!(anew.times_longer(4, Bytes::mib(3)), 4, "it has many streams");
+    }
+
+    #[test]
+    fn who_is_answered_over_some_connections_alone_is_asked_on() {
+        let mut anew = AskedAnew::default();
+        // Three of four are silent.
+        for number in 0..200 {
+            anew.on_asked(number % 4 != 0);
+            if number % 4 == 3 {
+                anew.on_paid();
+            }
+        }
+        let may_ask = |anew: AskedAnew, of_file| anew.may_ask(50, of_file, Bytes::kib(10), false);
+        assert!(may_ask(anew, 15) && !may_ask(anew, 16));
+        assert!(!anew.may_ask(50, 15, Bytes::kib(10), true), "what has begun may pause");
+        (0..40).for_each(|_| anew.on_asked(true));
+        assert!(!may_ask(anew, 1), "they are silent all the same");
+        assert_eq!(anew.times_longer(3, Bytes::kib(10)), 16);
     }
 
     #[test]

@@ -144,7 +144,7 @@ async fn transfer(context: &Context, fetch: &Fetch) -> Result<Outcome> {
             }
             // In its turn, in one piece and wherever redirects lead it may be had.
             _ if is_early => parts = None,
-            Ok(Verdict::Stop(outcome)) => return Ok(outcome),
+            Ok(Verdict::Stop(outcome)) => return Ok(left(context, response, outcome).await),
             Err(error) => {
                 leave_refused(context, &mut response).await;
                 let is_led = Origin::of(&fetch.url).is_ok_and(|asked| asked != response.origin);
@@ -194,8 +194,12 @@ fn log_answer(asked: Option<&ByteRange>, response: &GetResponse) {
     );
 }
 
-/// Reads what a refusal says, so that its connection can be used again, if it may be.
+/// Reads what a refusal says, so that its connection can be used again, if it may be. An answer that brings something
+/// else than was wanted ends with its connection.
 async fn leave_refused(context: &Context, response: &mut GetResponse) {
+    if response.status.is_success() {
+        return;
+    }
     if response.status == StatusCode::MISDIRECTED_REQUEST {
         context.http.shun(response.connection);
     }
@@ -203,6 +207,12 @@ async fn leave_refused(context: &Context, response: &mut GetResponse) {
     if !response.is_refused_again() {
         let _ = timeout(REFUSAL, response.drain()).await;
     }
+}
+
+/// `outcome`, once its connection can be used again.
+async fn left(context: &Context, mut response: GetResponse, outcome: Outcome) -> Outcome {
+    leave_refused(context, &mut response).await;
+    outcome
 }
 
 /// What of `range` is asked for first.
@@ -229,7 +239,7 @@ async fn first_answer(
     let known = fetch.range.clone().or_else(|| parts.is_some().then_some(0..u64::MAX));
     let asked = known.map(|range| first_part(range, parts.as_mut()));
     let begins = fetch.range.is_none() && parts.is_some();
-    let (response, rest) = match asked.as_ref().filter(|_| begins) {
+    let (mut response, rest) = match asked.as_ref().filter(|_| begins) {
         Some(asked) => ask_with_rest(context, fetch, asked).await?,
         None => (ask(context, fetch, asked.as_ref()).await?, None),
     };
@@ -242,6 +252,7 @@ async fn first_answer(
         return Ok(First { response, asked: None, rest: None });
     }
     let total = content_range(&response.headers).and_then(|(_, _, total)| total);
+    leave_refused(context, &mut response).await;
     drop((response, rest));
     let response = ask(context, fetch, None).await?;
     match total.and_then(|total| judge::no_file(fetch, total, &response.headers)) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::StatusCode;
 use pelton_core::connection::{HttpConfig, ProtocolChoice, TlsOptions};
 use pelton_core::{Client, Report};
 use pelton_lab::content::VirtualFile;
@@ -218,6 +219,25 @@ fn an_empty_file_has_no_first_part() {
         _ => ordinary(request),
     });
     assert_eq!(asked, [Some((0, 256 * 1024)), None]);
+}
+
+#[test]
+fn a_part_that_is_refused_leaves_its_connection_to_others() {
+    let files = [("/0", SIZE), ("/1", 0), ("/2", SIZE), ("/3", 0)];
+    let files: Vec<_> = files.map(|(path, size)| VirtualFile::new(path, size, 1)).into();
+    let origin = Origin::start(OriginConfig { files, ..OriginConfig::default() }).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let urls = PATHS.map(|path| origin.url(path));
+    assert!(run(one_stream().download(urls).into_dir(out.path())).is_complete());
+    assert_eq!(
+        origin
+            .log()
+            .iter()
+            .filter(|entry| entry.status == StatusCode::RANGE_NOT_SATISFIABLE)
+            .count(),
+        2
+    );
+    assert_eq!(origin.connections(), 1);
 }
 
 #[test]

@@ -73,10 +73,13 @@ void case_errors(void) {
     options.url_count = 3;
     expect(client, &options, PELTON_CODE_UNFINISHED);
 
-    /* Two files that would have one name. */
-    const char *same[] = {joined(good, "/set/a.bin"), joined(good, "/other/a.bin")};
-    options.urls = same;
-    options.url_count = 2;
+    /* Two files that are given one name. */
+    char same[1024];
+    int length = snprintf(same, sizeof same, "%s/set/a.bin\n out=a\n%s/other/a.bin\n out=a\n", good, good);
+    CHECK(length > 0 && (size_t)length < sizeof same);
+    options.urls = NULL;
+    options.url_count = 0;
+    options.list = same;
     expect(client, &options, PELTON_CODE_USAGE);
     pelton_client_free(client);
 }
