@@ -194,12 +194,8 @@ fn log_answer(asked: Option<&ByteRange>, response: &GetResponse) {
     );
 }
 
-/// Reads what a refusal says, so that its connection can be used again, if it may be. An answer that brings something
-/// else than was wanted ends with its connection.
+/// Reads what a refusal says, so that its connection can be used again, if it may be.
 async fn leave_refused(context: &Context, response: &mut GetResponse) {
-    if response.status.is_success() {
-        return;
-    }
     if response.status == StatusCode::MISDIRECTED_REQUEST {
         context.http.shun(response.connection);
     }
@@ -209,9 +205,11 @@ async fn leave_refused(context: &Context, response: &mut GetResponse) {
     }
 }
 
-/// `outcome`, once its connection can be used again.
+/// `outcome`, once its connection can be used again. An answer that brings something else than was wanted ends with it.
 async fn left(context: &Context, mut response: GetResponse, outcome: Outcome) -> Outcome {
-    leave_refused(context, &mut response).await;
+    if !response.status.is_success() {
+        leave_refused(context, &mut response).await;
+    }
     outcome
 }
 
@@ -252,7 +250,9 @@ async fn first_answer(
         return Ok(First { response, asked: None, rest: None });
     }
     let total = content_range(&response.headers).and_then(|(_, _, total)| total);
-    leave_refused(context, &mut response).await;
+    if !response.status.is_success() {
+        leave_refused(context, &mut response).await;
+    }
     drop((response, rest));
     let response = ask(context, fetch, None).await?;
     match total.and_then(|total| judge::no_file(fetch, total, &response.headers)) {
