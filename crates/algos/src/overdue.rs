@@ -46,6 +46,11 @@ impl AnswerTimes {
         self.longest = took.max(self.longest.saturating_sub(self.longest / FORGOTTEN));
     }
 
+    /// How long one took at most.
+    pub const fn longest(&self) -> Duration {
+        self.longest
+    }
+
     /// How long a further one may take where servers think for different times.
     pub const fn at_longest(&self) -> Duration {
         self.longest.saturating_mul(LONGEST)

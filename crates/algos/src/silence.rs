@@ -168,20 +168,29 @@ impl Patience {
     }
 
     /// The same where nothing came from any host for so long, over a path of this round-trip time: what waits in a queue would
-    /// have come, and a sender's time-out takes longer. Answers take `answer_time` on the average, queues and all.
+    /// have come, and a sender's time-out takes longer. Answers take `answer_time` on the average and took the `longest` at
+    /// most, queues and all.
     #[must_use]
     pub fn where_nothing_comes(
         self,
         silence: Duration,
         rtt: Duration,
         answer_time: Duration,
+        longest: Duration,
     ) -> Self {
-        let Some(lost) = Self::sooner_than_timeout(rtt).filter(|lost| silence >= *lost) else {
+        let timeout = Self::sooner_than_timeout(rtt);
+        let lost = timeout.unwrap_or_else(|| rtt.saturating_mul(RTTS_AMONG_FEW));
+        if silence < lost {
             return self;
-        };
-        let before = self.before.min(lost + answer_time.saturating_sub(rtt));
+        }
+        let empty = lost + answer_time.saturating_sub(rtt);
+        if timeout.is_none() {
+            // Its sender's time-out has grown with the queue. A part of a TLS record tells nothing, the end of a short
+            // answer brings its beginning.
+            return Self { before: self.before.min(empty.max(longest)), ..self };
+        }
         let (within, sharing) = (self.within.min(lost), self.sharing.min(lost));
-        Self { within, before, sharing, ..self }
+        Self { within, before: self.before.min(empty), sharing, ..self }
     }
 
     /// The same where servers think about answers, for so long at most.
@@ -247,7 +256,8 @@ mod tests {
 
     #[test]
     fn the_longest_thought_is_waited_for() {
-        let patience = Patience::new(ms(1), ms(100)).where_nothing_comes(ms(100), ms(1), ms(100));
+        let patience =
+            Patience::new(ms(1), ms(100)).where_nothing_comes(ms(100), ms(1), ms(100), ms(150));
         assert_eq!([patience.before, patience.with_thoughts(ms(500)).before], [ms(119), ms(500)]);
         assert_eq!(patience.with_thoughts(ms(50)), patience);
     }
@@ -292,14 +302,21 @@ mod tests {
     fn nothing_waits_in_a_queue_from_which_nothing_comes() {
         let after = |rtt, answer, silence| {
             let patience = Patience::new(ms(rtt), ms(answer));
-            let quiet = patience.where_nothing_comes(ms(silence), ms(rtt), ms(answer));
+            let quiet = patience.where_nothing_comes(ms(silence), ms(rtt), ms(answer), ms(900));
             (quiet != patience)
                 .then(|| [quiet.within, quiet.sharing, quiet.before].map(|time| time.as_millis()))
         };
         assert_eq!(after(14, 100, 41), None);
         assert_eq!(after(14, 100, 42), Some([42, 42, 128]));
         assert_eq!(after(1, 60, 20), Some([20, 20, 79]), "processes wait for their turn");
-        assert_eq!(after(67, 200, 1_000), None, "a time-out is over by then");
+        assert_eq!(after(67, 100, 1_000), None, "a time-out is over by then");
+        assert_eq!(
+            after(67, 200, 268),
+            Some([400, 800, 900]),
+            "what waits for its head is asked for sooner"
+        );
+        assert_eq!(after(167, 800, 668), Some([1_600, 3_200, 1_301]));
+        assert_eq!(after(167, 800, 667), None, "the queue may not be empty yet");
         let look = |rtt| Patience::new(ms(rtt), ms(200)).look_at_last(ms(rtt)).as_millis();
         assert_eq!([look(14), look(67)], [21, 200], "it is seen soon, or as before");
     }

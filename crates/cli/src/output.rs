@@ -1,11 +1,13 @@
 //! What a run says: text for people on standard error, JSON on standard output.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use clap::{Arg, Command, CommandFactory};
 use pelton_algos::units::{BitRate, Bytes, Joules};
 use pelton_core::events::{
     AllocationReport, FileReport, FileRestart, Plan, Summary, Waiting, Warning,
@@ -13,7 +15,7 @@ use pelton_core::events::{
 use pelton_core::{Error, ErrorKind, Report, Result, RunEvent};
 use serde::Serialize;
 
-use crate::args::TextArgs;
+use crate::args::{Cli, TextArgs};
 use crate::exit;
 use crate::progress::Display;
 
@@ -148,8 +150,22 @@ impl Output {
 pub(crate) fn tell(text: &str) {
     let text = text.trim_end_matches('\n');
     if !text.is_empty() {
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", with_flags(text));
     }
+}
+
+/// `text` with the flags of the command for the options that the library names in backquotes.
+pub(crate) fn with_flags(text: &str) -> Cow<'_, str> {
+    if !text.contains('`') {
+        return Cow::Borrowed(text);
+    }
+    let command = Cli::command();
+    let commands = command.get_subcommands();
+    let flags = commands.flat_map(Command::get_arguments).filter_map(Arg::get_long);
+    flags.fold(Cow::Borrowed(text), |text, flag| match format!("`{flag}`") {
+        option if text.contains(&option) => Cow::Owned(text.replace(&option, &format!("--{flag}"))),
+        _ => text,
+    })
 }
 
 /// One line of JSON on standard output. Whether anyone still reads there.

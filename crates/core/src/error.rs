@@ -1,4 +1,5 @@
-//! What failed, on which URL or file, why, and what to do.
+//! What failed, on which URL or file, why, and what to do. What can be set is named in backquotes, as the flags of the
+//! command and the keys of its configuration have it: the library has the same under docs/library.md, "What errors name".
 
 use std::error::Error as StdError;
 use std::{fmt, io};
@@ -205,7 +206,7 @@ impl Error {
         }
         context.push_str(
             ": too many files and connections are open: raise `ulimit -n`, or have fewer at once \
-             with -x or -j",
+             with `max-connection-per-server` or `max-concurrent-downloads`",
         );
         Self::new(ErrorKind::Descriptors, context).with_source(error)
     }

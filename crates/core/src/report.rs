@@ -317,7 +317,7 @@ impl Recorder {
         const WHY: &str = "the server tells no version of it that could be relied on (neither a strong ETag nor a \
                            Last-Modified older than its Date), and parts of two might be joined: files like that \
                            come over one stream each. A digest in the list splits them safely, and \
-                           --assume-unchanged without";
+                           `assume-unchanged` without";
         if !std::mem::replace(&mut self.has_told_of_version, true) {
             self.warned(now, url, format!("{}: {WHY}", shown(url)));
         }

@@ -243,7 +243,7 @@ impl Reader<'_> {
 fn too_long(url: &Url, length: usize) -> Error {
     let message = format!(
         "{}: more than {}, with what else is read, has no room in memory; if it is a listing, raise \
-         --memory-limit",
+         `memory-limit`",
         shown(url),
         Bytes(length as u64)
     );
@@ -258,7 +258,7 @@ fn nothing_in(found: &Walked) -> Option<Error> {
             format!("{}: nothing matches: all of its files are left out", shown(root))
         }
         (Some(root), 0, 1..) => {
-            format!("{}: no file, only directories: -r goes into them", shown(root))
+            format!("{}: no file, only directories: `recursive` goes into them", shown(root))
         }
         _ => return None,
     };

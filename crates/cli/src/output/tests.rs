@@ -183,3 +183,17 @@ fn what_failed_without_a_name_has_that_of_its_url() {
         assert!(text.lines().nth(1).unwrap().trim_start().starts_with(shown), "{text}");
     }
 }
+
+#[test]
+fn options_that_the_library_names_are_shown_as_flags() {
+    let error = pelton_core::catalog::parse_list(&format!("{}  a.iso\n", "0".repeat(64)), None);
+    assert!(error.unwrap_err().message().ends_with("with `base-url`"));
+    for (told, shown) in [
+        ("a exists; use `overwrite` to replace it", "a exists; use --overwrite to replace it"),
+        ("give it with `cert` and `key`", "give it with --cert and --key"),
+        ("raise `ulimit -n`", "raise `ulimit -n`"),
+        ("no options", "no options"),
+    ] {
+        assert_eq!(with_flags(told), shown);
+    }
+}

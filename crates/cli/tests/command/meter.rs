@@ -32,7 +32,9 @@ fn control_c_ends_it_cleanly_with_the_totals() {
     let run = Run::new();
     let mut child = run.command(&["meter", "--interval", "10ms"]).spawn().unwrap();
     let mut first = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    // Held until it ends: without a reader it ends by itself.
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut first).unwrap();
     assert!(first.contains(" W ") && first.contains(" J "), "{first}");
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());

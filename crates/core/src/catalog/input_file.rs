@@ -90,9 +90,24 @@ struct Entry {
 
 fn read_urls(line: usize, text: &str) -> Result<Entry> {
     let mut urls = text.split('\t').map(str::trim).filter(|url| !url.is_empty());
+    if let Some(urls) = urls.clone().find(|url| holds_another(url)) {
+        let line = format!(
+            "{}: URLs with a space between them: give each file a line, and separate mirrors of it by TAB",
+            names::excerpt(urls)
+        );
+        return Err(Error::new(ErrorKind::Usage, line));
+    }
     let url = parse_url(urls.next().unwrap_or_default(), None)?;
     let mirrors = urls.map(|url| parse_url(url, None)).collect::<Result<_>>()?;
     Ok(Entry { line, url, mirrors, out: None, dir: None, digest: None, headers: Vec::new() })
+}
+
+/// Whether another URL follows after a space, which `url` would have to encode.
+fn holds_another(url: &str) -> bool {
+    url.split_ascii_whitespace().skip(1).any(|next| {
+        let scheme = next.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        matches!(scheme.as_deref(), Some("http" | "https"))
+    })
 }
 
 fn read_option(entry: Option<&mut Entry>, option: &str) -> Result<()> {
@@ -181,6 +196,12 @@ mod tests {
     }
 
     #[test]
+    fn a_space_in_a_url_is_a_part_of_it() {
+        let specs = parse("http://h/a b?from=http://h/c d").unwrap();
+        assert_eq!(specs[0].url.as_str(), "http://h/a%20b?from=http://h/c%20d");
+    }
+
+    #[test]
     fn aria2_entries_with_mirrors_and_options() {
         let text = "http://h/a.iso\thttp://m/1\t\thttps://m/2 \n\
                     \tout=sub/image.iso\n  dir=images/\n checksum=sha-1=f7c3bc1d808e04732adf679965ccc34ca7ae3441\n \
@@ -205,6 +226,7 @@ mod tests {
             ("http://h/a\tnonsense", "line 1: \"nonsense\" is no URL"),
             ("# c\nhttp://\u{7}[/", "line 2: \"http://\\u{7}[/\" is no URL"),
             ("ftp://h/a", "line 1: ftp://h/a: only http and https"),
+            ("http://h/a HTTPS://h/b", "line 1: \"http://h/a HTTPS://h/b\": URLs with a space"),
             ("http://h/a\n  split=5", "line 2: \"split=5\" is indented"),
             ("http://h/a\n  http://h/b?x=1", "line 2: \"http://h/b?x=1\" is indented"),
             ("  out=x", "line 1: \"out=x\" is indented, so it is an option, but no URL"),

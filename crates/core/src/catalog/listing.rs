@@ -88,8 +88,8 @@ fn is_html(content_type: &str) -> bool {
 
 fn no_listing(url: &Url, why: &str) -> Error {
     let line = format!(
-        "{} is no directory listing: {why}; if it is a file, name it with -o FILE, else give the file's own URL, without the \
-         trailing /, or a list with -i",
+        "{} is no directory listing: {why}; if it is a file, name it with `out`, else give the file's own URL, without the \
+         trailing /, or a list with `input-file`",
         shown(url)
     );
     Error::new(ErrorKind::Listing, line)

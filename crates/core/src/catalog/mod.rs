@@ -50,7 +50,7 @@ pub fn parse_list(text: &str, base: Option<&Url>) -> Result<Vec<FileSpec>> {
         (true, Some(base)) => checksums::parse(text, base),
         (true, None) => Err(Error::new(
             ErrorKind::Usage,
-            "a checksum list holds no URLs: say where its files are with --base-url",
+            "a checksum list holds no URLs: say where its files are with `base-url`",
         )),
         (false, _) => input_file::parse(text),
     }
@@ -98,7 +98,7 @@ mod tests {
     fn a_checksum_list_needs_a_base() {
         let error = parse_list(&format!("{HEX}  x"), None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
-        assert!(error.to_string().contains("--base-url"));
+        assert!(error.to_string().contains("`base-url`"));
     }
 
     #[test]

@@ -146,7 +146,7 @@ pub fn collapse(specs: Vec<FileSpec>) -> Result<Vec<FileSpec>> {
 /// why. Nobody but the server could give them other names.
 pub(super) fn separate(specs: Vec<FileSpec>) -> Joined {
     // A listing says nothing twice that could contradict itself.
-    joined(specs, "leave one out with --exclude, and fetch it apart").unwrap_or_default()
+    joined(specs, "leave one out with `exclude`, and fetch it apart").unwrap_or_default()
 }
 
 /// Entries that can be stored side by side, and those that can't, with why.

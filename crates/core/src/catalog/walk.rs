@@ -215,7 +215,7 @@ impl Walk<'_> {
 
 fn too_deep(url: &Url) -> Error {
     let line = format!(
-        "{} is more than {DEEPEST} levels deep, perhaps by a loop of links: if not, ask for as many as there are with --depth N, or leave it out with --exclude",
+        "{} is more than {DEEPEST} levels deep, perhaps by a loop of links: if not, ask for as many as there are with `depth`, or leave it out with `exclude`",
         shown(url)
     );
     Error::new(ErrorKind::Listing, line)

@@ -22,21 +22,21 @@ pub(super) fn no_response(url: &Url, failure: SendFailure, choice: ProtocolChoic
     let SendFailure::Http2(error) = &failure else {
         return broken(url, failure, BEFORE_A_RESPONSE);
     };
-    if let Some(flag) = flag(choice).filter(|_| requires_http1(&failure)) {
-        let message = format!("{}: the server wants HTTP/1.1 here: leave out {flag}", shown(url));
+    if let Some(option) = option(choice).filter(|_| requires_http1(&failure)) {
+        let message = format!("{}: the server wants HTTP/1.1 here: leave out {option}", shown(url));
         return Error::new(ErrorKind::Protocol, message).with_source(failure);
     }
     // In cleartext HTTP/2 is spoken without asking whether the server knows it.
     if is_no_http2(error) {
         let message = format!(
-            "{}: the server does not speak HTTP/2: leave out --http2-prior-knowledge",
+            "{}: the server does not speak HTTP/2: leave out `http2-prior-knowledge`",
             shown(url)
         );
         return Error::new(ErrorKind::Protocol, message).with_source(failure);
     }
     let ended = if url.scheme() == "http" {
         "the connection ended before a response (without HTTP/2 there, leave out \
-         --http2-prior-knowledge)"
+         `http2-prior-knowledge`)"
     } else {
         BEFORE_A_RESPONSE
     };
@@ -57,11 +57,11 @@ pub(super) fn perhaps_tls(error: &Error) -> Error {
 
 const BEFORE_A_RESPONSE: &str = "the connection ended before a response";
 
-/// The flag that leaves the server no other version than HTTP/2.
-const fn flag(choice: ProtocolChoice) -> Option<&'static str> {
+/// The option that leaves the server no other version than HTTP/2.
+const fn option(choice: ProtocolChoice) -> Option<&'static str> {
     match choice {
-        ProtocolChoice::Http2 => Some("--http2"),
-        ProtocolChoice::Http2PriorKnowledge => Some("--http2-prior-knowledge"),
+        ProtocolChoice::Http2 => Some("`http2`"),
+        ProtocolChoice::Http2PriorKnowledge => Some("`http2-prior-knowledge`"),
         ProtocolChoice::Auto | ProtocolChoice::Http1 => None,
     }
 }
@@ -138,7 +138,7 @@ fn broken(url: &Url, failure: SendFailure, ended: &str) -> Error {
             let by = if error.is_go_away() { "connection" } else { "stream" };
             let reason = error.reason().unwrap_or(Reason::NO_ERROR);
             let why = format!(
-                "the server refused the {by} ({}); wait, or ask for less at once with --polite",
+                "the server refused the {by} ({}); wait, or ask for less at once with `polite`",
                 reason.description()
             );
             (ErrorKind::Overloaded, why)

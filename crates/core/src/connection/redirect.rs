@@ -51,12 +51,12 @@ impl Redirects {
             Err(Error::new(ErrorKind::Redirect, message))
         };
         if from.scheme() == "https" && target.scheme() == "http" && !self.allow_downgrade {
-            return refused("without TLS: --allow-downgrade follows it all the same");
+            return refused("without TLS: `allow-downgrade` follows it all the same");
         }
         if self.visited.contains(&target) && !has_new_cookies {
             let wants_cookie = headers.contains_key(SET_COOKIE);
             return refused(if wants_cookie {
-                "in a circle, with a cookie that it had back: give it another one with --cookie-file"
+                "in a circle, with a cookie that it had back: give it another one with `cookie-file`"
             } else {
                 "in a circle"
             });
@@ -120,7 +120,7 @@ mod tests {
         let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
         let headers = HeaderMap::from_iter(headers);
         let error = circle.next(StatusCode::FOUND, &headers, false).unwrap_err();
-        assert!(error.message().contains("--cookie-file"), "{}", error.message());
+        assert!(error.message().contains("`cookie-file`"), "{}", error.message());
         let mut back = |has_new_cookies| circle.next(StatusCode::FOUND, &headers, has_new_cookies);
         assert!(back(true).unwrap().is_some() && back(true).unwrap().is_some());
         assert!(back(true).unwrap_err().message().contains("after 3 redirects"));

@@ -116,12 +116,12 @@ pub(super) fn explain(error: &rustls::Error) -> &'static str {
             }
             Bad::UnknownIssuer => {
                 "its certificate is from an unknown authority: name that authority's file with \
-                 --cacert FILE if you trust it"
+                 `cacert` if you trust it"
             }
             Bad::Revoked => "its certificate was revoked: ask who runs the server",
             _ => {
                 "its certificate is not acceptable (it may have signed that itself): if you trust just this one, \
-                 give it with --cacert FILE"
+                 give it with `cacert`"
             }
         },
         rustls::Error::InvalidMessage(_) => {
@@ -131,7 +131,7 @@ pub(super) fn explain(error: &rustls::Error) -> &'static str {
             "it does not offer the HTTP version that was asked for"
         }
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            "it wants a client certificate: give one with --cert FILE --key FILE"
+            "it wants a client certificate: give one with `cert` and `key`"
         }
         _ => "TLS failed",
     }
@@ -159,7 +159,7 @@ fn platform_verifier(
 ) -> Result<Arc<dyn ServerCertVerifier>> {
     let verifier = Verifier::new_with_extra_roots(extra, provider).map_err(|error| {
         let message = "no trusted authorities: install the platform's CA certificates or name a \
-                       file with --cacert FILE";
+                       file with `cacert`";
         Error::new(ErrorKind::Tls, message).with_source(error)
     })?;
     Ok(Arc::new(verifier))

@@ -95,8 +95,9 @@ impl Engine {
         let patience = if is_full { patience } else { patience.among(self.streams.len(), rtt) };
         let came_at = self.origins.iter().map(|origin| origin.came_at).max().unwrap_or_default();
         let silence = now.saturating_since(came_at);
-        let patience = patience.where_nothing_comes(silence, rtt, answer_time);
-        let longest = self.answers.times().at_longest();
+        let times = self.answers.times();
+        let patience = patience.where_nothing_comes(silence, rtt, answer_time, times.longest());
+        let longest = times.at_longest();
         match self.turns() {
             Some(turns) => patience.with_thoughts(longest.max(turns.wait.saturating_mul(TURNS))),
             None if self.are_answers_thought_about() => patience.with_thoughts(longest),

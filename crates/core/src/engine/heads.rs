@@ -274,7 +274,7 @@ fn differs(spec: &FileSpec, existing: Existing, total: Option<u64>, tells_date: 
         None => "and the server tells neither size nor date, so that nothing says whether it is the same"
             .to_owned(),
     };
-    let message = format!("{name} exists {difference}; use --overwrite to replace it");
+    let message = format!("{name} exists {difference}; use `overwrite` to replace it");
     Failure::new(ErrorKind::Exists, message)
 }
 

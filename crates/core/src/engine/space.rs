@@ -20,7 +20,8 @@ const WORTHWHILE: Bytes = Bytes::mib(16);
 /// What is known of the disk since it was full.
 #[derive(Debug, Clone)]
 pub(super) struct Full {
-    /// The write that failed.
+    /// The file whose write failed, and how.
+    file: FileId,
     failure: Failure,
     /// The run has failed then.
     until: Timestamp,
@@ -50,6 +51,7 @@ impl Engine {
             return;
         }
         self.full = Some(Full {
+            file,
             failure,
             until: now + self.config.disk_patience,
             look_at: Some(now + FIRST_LOOK),
@@ -80,8 +82,8 @@ impl Engine {
             return;
         }
         if now >= full.until {
-            let failure = full.failure.clone();
-            self.give_up_for_space(&failure);
+            let (file, failure) = (full.file, full.failure.clone());
+            self.give_up_for_space(file, failure);
             return;
         }
         full.look_after = (full.look_after * 2).min(LONGEST_LOOK);
@@ -99,9 +101,14 @@ impl Engine {
         }
     }
 
-    fn give_up_for_space(&mut self, failure: &Failure) {
+    /// Of the run, for whose `first` file the disk was full.
+    fn give_up_for_space(&mut self, first: FileId, mut failure: Failure) {
         self.full = None;
-        let mut failure = failure.clone();
+        let of_others = if failure.is_quota {
+            "the disk quota was used up before it was complete"
+        } else {
+            "the disk was full before it was complete"
+        };
         let needed = self.outstanding();
         if needed > Bytes::ZERO {
             failure.message = format!("{} ({needed} are still to come)", failure.message);
@@ -109,7 +116,11 @@ impl Engine {
         let begun = self.active.iter().chain(self.delayed.iter().map(|(_, file)| *file));
         let unfinished: BTreeSet<FileId> = begun.chain(self.waiting.drain()).collect();
         for file in unfinished {
-            self.give_up(file, failure.clone());
+            let mut failure = failure.clone();
+            if file != first {
+                failure.message = format!("{}: {of_others}", self.spec(file).name);
+            }
+            self.give_up(file, failure);
         }
     }
 

@@ -20,8 +20,8 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
     let wanted = if status == StatusCode::UNAUTHORIZED { unspoken_scheme(headers) } else { None };
     let unspoken = wanted.map(|scheme| {
         format!(
-            "; it wants credentials by the scheme {scheme}, and only Basic is spoken with --user: \
-             --header or --cookie-file may do"
+            "; it wants credentials by the scheme {scheme}, and only Basic is spoken with `user`: \
+             `header` or `cookie-file` may do"
         )
     });
     let advice = match kind {
@@ -36,8 +36,8 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         ErrorKind::Auth if status == StatusCode::FORBIDDEN => "",
         ErrorKind::Auth => unspoken
             .as_deref()
-            .unwrap_or("; give credentials with --user, --netrc or --cookie-file, or check those that were given"),
-        ErrorKind::Overloaded => "; wait, or ask for less at once with --polite",
+            .unwrap_or("; give credentials with `user`, `netrc` or `cookie-file`, or check those that were given"),
+        ErrorKind::Overloaded => "; wait, or ask for less at once with `polite`",
         _ if status == StatusCode::MISDIRECTED_REQUEST => {
             "; whoever was reached does not serve this name: try again later"
         }
@@ -47,7 +47,7 @@ pub(crate) fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap) -
         }
         // nginx says so to who shows none.
         _ if status == StatusCode::BAD_REQUEST => {
-            "; if the server wants a certificate of its client, give --cert and --key, else check the URL and the headers"
+            "; if the server wants a certificate of its client, give `cert` and `key`, else check the URL and the headers"
         }
         _ => "; this is no answer that holds a file: check the URL and the headers",
     };
@@ -107,8 +107,8 @@ struct RetryAfter {
 /// Marks an error that is a 403, which tells little.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "if it takes credentials, give them with --user, --netrc or --cookie-file; if it limits how much is asked \
-     for, try again later with --polite"
+    "if it takes credentials, give them with `user`, `netrc` or `cookie-file`; if it limits how much is asked \
+     for, try again later with `polite`"
 )]
 struct Forbidden;
 
@@ -165,7 +165,7 @@ mod tests {
         assert!(
             advice(StatusCode::PROXY_AUTHENTICATION_REQUIRED).contains("the proxy's user name")
         );
-        assert!(advice(StatusCode::UNAUTHORIZED).contains("--user"));
+        assert!(advice(StatusCode::UNAUTHORIZED).contains("`user`"));
         assert!(advice(StatusCode::BAD_REQUEST).contains("https://"), "to a port of TLS");
     }
 
@@ -182,9 +182,9 @@ mod tests {
         let digest = r#"Digest realm="a, b", nonce="x=""#;
         assert!(said(&[digest]).contains("the scheme Digest"), "{}", said(&[digest]));
         for basic in [&["basic realm=x", digest][..], &[r#"Digest realm="r", Basic realm="r""#]] {
-            assert!(said(basic).contains("give credentials with --user"), "{}", said(basic));
+            assert!(said(basic).contains("give credentials with `user`"), "{}", said(basic));
         }
-        assert!(said(&["<b>"]).contains("give credentials with --user"));
+        assert!(said(&["<b>"]).contains("give credentials with `user`"));
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(asked_pause(&error), Some(Duration::from_secs(3)));
         let error = status_error(&url, StatusCode::FORBIDDEN, &HeaderMap::new());
         assert_eq!(error.kind(), ErrorKind::Auth);
-        assert!(error.message().contains("--user") && error.message().contains("--polite"));
+        assert!(error.message().contains("`user`") && error.message().contains("`polite`"));
         assert!(!error.message().contains("directory"));
         let listing = status_error(
             &"http://host/files/".parse().unwrap(),

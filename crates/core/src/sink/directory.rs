@@ -147,7 +147,7 @@ impl DirectorySink {
         }
         if !self.options.overwrite && output.is_foreign() {
             let part = output.part.display();
-            let message = format!("{part}: another program's; use --overwrite to replace it");
+            let message = format!("{part}: another program's; use `overwrite` to replace it");
             return Err(Error::new(ErrorKind::Exists, message));
         }
         if !self.options.resume {

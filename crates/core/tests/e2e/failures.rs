@@ -177,7 +177,7 @@ fn a_redirect_that_gives_up_tls() {
     let client = builder().http(http).build().unwrap();
     let message = assert_fails(&client, &plain, secure.url("/bad"), ErrorKind::Redirect);
     assert!(message.contains(&secure.url("/bad")), "{message}");
-    assert!(message.contains("--allow-downgrade"), "{message}");
+    assert!(message.contains("`allow-downgrade`"), "{message}");
     let mut http = HttpConfig { allow_downgrade: true, ..HttpConfig::default() };
     http.tls.insecure = true;
     let client = builder().http(http).build().unwrap();

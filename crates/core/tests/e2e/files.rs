@@ -130,7 +130,7 @@ fn what_is_there_and_differs_is_kept_and_said() {
             let error = file(&report, "f").error.clone().expect("it is no success");
             assert_eq!(error.kind, "exists", "{what} {url}: {}", error.message);
             assert_eq!(report.summary.exit_code, ErrorKind::Exists.exit_code());
-            assert!(error.message.contains("--overwrite"), "{}", error.message);
+            assert!(error.message.contains("`overwrite`"), "{}", error.message);
             assert_eq!(fs::read(&path).unwrap(), content);
             assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), modified);
             assert_eq!(names(out.path()).len(), 1);

@@ -187,5 +187,5 @@ fn a_page_that_has_no_room_says_so() {
     let download = client.download([server.url("/d/")]).into_dir(out.path());
     let error = try_run(download).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Listing);
-    assert!(error.message().contains("--memory-limit"), "{}", error.message());
+    assert!(error.message().contains("`memory-limit`"), "{}", error.message());
 }

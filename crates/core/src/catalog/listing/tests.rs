@@ -238,7 +238,7 @@ fn other_pages_are_no_listings() {
         assert_eq!(error.kind(), ErrorKind::Listing);
         let line = error.to_string();
         assert!(line.starts_with("http://127.0.0.1:8080/data/ is no directory listing"), "{line}");
-        assert!(line.contains("without the trailing /, or a list with -i"), "{line}");
+        assert!(line.contains("without the trailing /, or a list with `input-file`"), "{line}");
     }
 }
 

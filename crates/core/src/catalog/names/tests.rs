@@ -204,7 +204,7 @@ fn of_a_listing_only_what_clashes_is_left_out() {
     assert_eq!(names, ["d/a", "d/b", "d/c.part"]);
     let urls: Vec<&str> = clashing.iter().map(|(url, _)| url.path()).collect();
     assert_eq!(urls, ["/3", "/4", "/6"]);
-    assert!(clashing.iter().all(|(_, error)| error.message().contains("--exclude")));
+    assert!(clashing.iter().all(|(_, error)| error.message().contains("`exclude`")));
 }
 
 #[test]

@@ -133,7 +133,7 @@ async fn a_loop_of_links_fails_alone_and_says_how_to_go_on() {
     let error = &found.failed[0].1;
     assert_eq!(error.kind(), ErrorKind::Listing);
     assert!(error.to_string().contains("http://h/r/self/self/"), "{error}");
-    assert!(error.to_string().contains("--depth"), "{error}");
+    assert!(error.to_string().contains("`depth`"), "{error}");
     assert_eq!(pages.get(), DEEPEST);
 
     let options = WalkOptions { depth: NonZeroU32::new(3), ..recursive() };

@@ -42,7 +42,7 @@ pub(super) fn read(buffer: &mut BytesMut) -> io::Result<Option<Response<()>>> {
     if begins_http2(buffer) {
         return Err(malformed(
             "it answers with HTTP/2 what was asked over HTTP/1.1: if it speaks that without TLS, ask with \
-             --http2-prior-knowledge (ProtocolChoice::Http2PriorKnowledge)",
+             `http2-prior-knowledge`",
         ));
     }
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
@@ -223,7 +223,7 @@ mod tests {
         }
         let settings = b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64";
         for answer in [&settings[..], b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"] {
-            assert!(refusal(answer).contains("--http2-prior-knowledge"));
+            assert!(refusal(answer).contains("`http2-prior-knowledge`"));
         }
         for answer in [&b"\x00\x00\x06\x04\x01\x00\x00\x00\x00"[..], b"\x15\x02", b"220 ready\r\n"]
         {

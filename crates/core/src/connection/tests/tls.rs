@@ -214,17 +214,17 @@ fn a_server_that_wants_http1_and_does_not_take_it_is_asked_over_http2_again() {
 }
 
 #[test]
-fn what_wants_http1_names_the_flag_that_forbids_it() {
+fn what_wants_http1_names_the_option_that_forbids_it() {
     run(async {
         let secure = Secure::new(&["h2", "http/1.1"]).await;
-        for (choice, flag) in [
-            (ProtocolChoice::Http2, "leave out --http2:"),
-            (ProtocolChoice::Http2PriorKnowledge, "leave out --http2-prior-knowledge:"),
+        for (choice, advice) in [
+            (ProtocolChoice::Http2, "leave out `http2`:"),
+            (ProtocolChoice::Http2PriorKnowledge, "leave out `http2-prior-knowledge`:"),
         ] {
             let client = secure.trusting(choice);
             let error = client.get("https://a.test/old").await.err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Protocol);
-            assert!(error.message().contains(flag), "{}", error.message());
+            assert!(error.message().contains(advice), "{}", error.message());
         }
     });
 }
@@ -236,7 +236,7 @@ fn a_certificate_must_be_known_and_for_the_name() {
         let error =
             secure.client(HttpConfig::default()).get("https://a.test/").await.err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Tls);
-        assert!(error.message().contains("--cacert FILE"), "{}", error.message());
+        assert!(error.message().contains("`cacert`"), "{}", error.message());
 
         let trusting = secure.trusting(ProtocolChoice::Auto);
         let error = trusting.get("https://b.test/").await.err().unwrap();
@@ -292,7 +292,7 @@ fn a_client_certificate_is_shown_to_who_wants_one() {
         let mut tls = TlsOptions { insecure: true, ..TlsOptions::default() };
         let anonymous = secure.client(HttpConfig { tls: tls.clone(), ..HttpConfig::default() });
         let error = anonymous.get("https://a.test/").await.err().unwrap();
-        assert!(error.message().contains("--cert FILE --key FILE"), "{}", error.message());
+        assert!(error.message().contains("`cert` and `key`"), "{}", error.message());
 
         tls.client_certificate = Some((file("ca.pem"), file("key.pem")));
         let known = secure.client(HttpConfig { tls, ..HttpConfig::default() });

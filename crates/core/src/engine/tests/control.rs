@@ -194,7 +194,7 @@ fn a_file_that_is_there_already_is_kept() {
     ] {
         let world = where_lies(found.clone(), false);
         assert_eq!(world.failure(0).kind, ErrorKind::Exists);
-        assert!(world.failure(0).message.contains("--overwrite"));
+        assert!(world.failure(0).message.contains("`overwrite`"));
         assert_eq!(*where_lies(found, true).ending(0), Ending::Complete);
     }
     let digest = format!("sha-256={}", "ab".repeat(32)).parse().ok();

@@ -26,7 +26,7 @@ impl PartFile {
             return Ok(());
         }
         let message = format!(
-            "{}: exists with other bytes than the server's; use --overwrite to replace it",
+            "{}: exists with other bytes than the server's; use `overwrite` to replace it",
             self.target.display()
         );
         Err(Error::new(ErrorKind::Exists, message))
