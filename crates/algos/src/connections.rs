@@ -62,6 +62,25 @@ pub fn with_room(link: &LinkEstimate) -> u32 {
 /// A new connection's first flight (RFC 6928 section 2).
 pub const FIRST_FLIGHT: Bytes = Bytes(10 * 1448);
 
+/// So many that are shared are left however little their path holds: what one has lost holds up its own answers alone.
+const FEWEST_SHARED: u64 = 4;
+
+/// Connections that short files share on a path that holds so little that the first flights of fewer than are usual fill it.
+/// `None` where it holds more.
+pub fn shared_on_short_path(link: &LinkEstimate) -> Option<u32> {
+    let flights = link.bdp().div_ceil(FIRST_FLIGHT).max(FEWEST_SHARED);
+    u32::try_from(flights).ok().filter(|flights| *flights < DEFAULT_CHANNELS)
+}
+
+/// So many times what a path holds are in flight there and in a queue that holds as much.
+const WITH_QUEUE: u64 = 2;
+
+/// Whether the first flights of so many `connections` are more than a path that holds so many bytes and its queue take: what is
+/// lost of them tells nothing of chance.
+pub fn overfill_path(connections: u64, held: Bytes) -> bool {
+    FIRST_FLIGHT.0.saturating_mul(connections) > held.0.saturating_mul(WITH_QUEUE)
+}
+
 /// How long so many `bytes` take over so many `connections` whose windows are those of new ones: at least one of them each
 /// `rtt`.
 pub fn time_of_first_windows(bytes: Bytes, connections: u32, rtt: Duration) -> Duration {
@@ -481,6 +500,25 @@ mod tests {
         let overfill = |files: u64| overfill_flights(Bytes(files * 10_000), 4, 2);
         assert!(!overfill(11) && overfill(12));
         assert!(bears_another(1, 3, Bytes(20_000), false, overfill(12)));
+    }
+
+    #[test]
+    fn few_share_a_path_that_few_flights_fill() {
+        let few = |mbps, millis| {
+            let rtt = Duration::from_millis(millis);
+            let bandwidth = BitRate::from_mbps(mbps);
+            shared_on_short_path(&LinkEstimate { rtt, bandwidth, stream_window: Bytes::kib(64) })
+        };
+        assert_eq!([few(3.0, 4), few(32.0, 4), few(20.0, 30)], [Some(4), Some(4), Some(6)]);
+        assert_eq!([few(20.0, 80), few(216.0, 9), few(50.0, 200)], [Some(14), None, None]);
+    }
+
+    #[test]
+    fn what_is_lost_of_too_many_first_flights_is_no_chance() {
+        // 4 Mbit/s for 60 ms, and 50 for 200.
+        assert!(overfill_path(16, Bytes(30_000)) && !overfill_path(4, Bytes(30_000)));
+        assert!(!overfill_path(16, Bytes(1_250_000)));
+        assert!(overfill_path(1, Bytes::ZERO), "nothing is known of it");
     }
 
     #[test]

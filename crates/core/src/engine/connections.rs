@@ -7,7 +7,7 @@ use pelton_algos::crowding::Crowding;
 use pelton_algos::pace::Pace;
 use pelton_algos::spread::Further;
 use pelton_algos::time::Timestamp;
-use pelton_algos::units::Bytes;
+use pelton_algos::units::{BitRate, Bytes};
 
 use super::event::Action;
 use super::{Engine, OriginId, OriginState};
@@ -123,8 +123,13 @@ impl Engine {
         if self.link.was_full() || !self.policy.allows_growth() || self.link.rests_on_hint() {
             return;
         }
+        let best = self.link.best_seen();
+        let held = best.unwrap_or_default() * self.link.estimate().rtt;
+        if self.goodput == BitRate::ZERO && connections::overfill_path(self.opened(), held) {
+            return;
+        }
         let was_known = self.losses.window().is_some();
-        self.losses.on_loss(self.totals.delivered, self.goodput, self.link.best_seen());
+        self.losses.on_loss(self.totals.delivered, self.goodput, best);
         if !was_known && self.losses.window().is_some() {
             self.redecide = true;
             self.widen_against_losses(now, self.lanes_in_all() / self.widening());

@@ -99,14 +99,15 @@ impl Engine {
         let (separate, few) = held.map_or_else(
             || {
                 let lossy = self.few_against_losses();
-                let few = connections::multiplexed(&link).max(self.few_in_use()).max(lossy);
-                let few = few.max(self.few_at_end());
+                let few = connections::multiplexed(&link).max(self.few_at_end());
+                let few = few.min(self.few_on_short_path()).max(self.few_in_use()).max(lossy);
                 (connections::with_room(&link).max(lossy), few)
             },
             |few| (few, few),
         );
         let separate = separate.saturating_mul(times);
         let kept = if held.is_some() { 0 } else { self.kept_early() };
+        let kept = kept.min(self.few_on_short_path());
         let sharing = few.max(kept).saturating_mul(times);
         let shared = sharing.min(separate).max(kept);
         let shared = shared + u32::from(self.spread.probes());
@@ -130,6 +131,13 @@ impl Engine {
             && !self.is_thrifty()
             && !self.link.keeps_pace(self.goodput)
             && self.outstanding().0 > self.link.estimate().bdp().0.saturating_mul(PRODUCTS_LEFT)
+    }
+
+    /// Connections that may be shared on a path that holds little.
+    fn few_on_short_path(&self) -> u32 {
+        let link = self.path_of_requests();
+        let paced = self.link.paced_bandwidth().map(|bandwidth| LinkEstimate { bandwidth, ..link });
+        paced.and_then(|link| connections::shared_on_short_path(&link)).unwrap_or(u32::MAX)
     }
 
     /// Connections that bring what is left then.
@@ -210,6 +218,7 @@ impl Engine {
         } else {
             sharing.connections.max(self.opened_ahead(files))
         };
+        let shared = shared.min(self.few_on_short_path().max(self.few_against_losses()));
         let of = if knows_sizes { (files, bytes) } else { connections::of_unknown_sizes(files) };
         let as_seen = seen.map_or(link, |bandwidth| LinkEstimate { bandwidth, ..link });
         let over_shared = (u32::MAX, BEHIND);
