@@ -1,6 +1,8 @@
 //! Ends that were lost: what its sender lost last of an answer it misses only when a time-out is over. Another
 //! connection brings it sooner, and what a server brings that has stopped.
 
+use std::time::Duration;
+
 use pelton_algos::connections;
 use pelton_algos::link::LinkEstimate;
 use pelton_algos::ranges::{InFlight, StreamId};
@@ -73,7 +75,9 @@ impl Engine {
         // What a limit leaves comes when it may.
         if !is_late && self.max_rate().is_none() {
             let silent = self.silent_streams(now, patience);
-            let is_stuck = !self.is_drained && patience.is_stuck(silent.len(), self.streams.len());
+            let ends = silent.iter().filter(|(_, s)| self.may_have_lost_end(now, s, patience));
+            let is_stuck =
+                !self.is_drained && patience.is_stuck(ends.count(), self.streams.len());
             for (id, stream) in silent {
                 if self.may_hasten(now, id, &stream, patience, is_stuck) {
                     self.hasten(now, id, &stream);
@@ -122,6 +126,15 @@ impl Engine {
         self.streams.iter().filter(|(_, s)| is_silent(s)).map(|(id, s)| (*id, *s)).collect()
     }
 
+    /// Whether `stream` may be silent as the end of what it brings was lost. Where its connection brings others meanwhile, it
+    /// waits for its turn: what was lost holds them up, too.
+    fn may_have_lost_end(&self, now: Timestamp, stream: &Stream, patience: Patience) -> bool {
+        let origin = &self.origins[stream.origin.0 as usize];
+        let came_at = stream.shares.and_then(|connection| origin.bearers.came_at(connection.0));
+        let since = came_at.map_or(Duration::MAX, |at| now.saturating_since(at));
+        stream.recent.silent_for(now).min(since) >= patience.within
+    }
+
     /// Whether `stream` is worth being asked for anew.
     fn may_hasten(
         &self,
@@ -151,7 +164,10 @@ impl Engine {
             && entry.begun_anew < MOST_BEGUN_ANEW;
         let is_worth_it = if stream.has_head {
             has_stopped && (can_go_on || may_repeat)
-                || can_go_on && is_short && (is_last || is_stuck)
+                || can_go_on
+                    && is_short
+                    && (is_last || is_stuck)
+                    && self.may_have_lost_end(now, stream, patience)
         } else {
             can_begin && origin.has_answered() && (is_last || has_stopped)
         };

@@ -116,13 +116,16 @@ impl Engine {
         if let Some((bytes, took)) = known.recent.part() {
             self.bodies.add(bytes, took);
         }
-        let (file, attempt) = (known.file, known.attempt);
+        let (file, attempt, shares) = (known.file, known.attempt, known.shares);
         // What begins anew has paid when all of it is there.
         let goes_on = self.files[file.index()].takes_ranges;
         if goes_on && known.stands_in.is_some() && known.recent.has_brought(SHORT_END) {
             let stand_in = *known;
             known.stands_in = None;
             self.note_stand_in(now, &stand_in);
+        }
+        if let Some(connection) = shares {
+            self.origin(origin).bearers.on_data(now, connection.0);
         }
         let entry = &mut self.files[file.index()];
         let accepted = entry.ranges.advance(stream, bytes);
