@@ -157,6 +157,26 @@ fn an_answer_that_was_lost_is_asked_for_over_a_connection_that_others_share() {
 }
 
 #[test]
+fn who_waits_for_its_turn_on_a_connection_that_brings_others_has_lost_no_end() {
+    let size = |index| if index == 2 { 4 * MB } else { 4 * SIZE };
+    let host = Host { protocol: Protocol::Http2, brought_over: 2, ..Host::default() };
+    let mut world = World::new(fixed(4, 1)).host("one", host.files(4, size));
+    world.mbps = 5.0;
+    world.get_all();
+    let first = StreamId(0);
+    while world.live.get(&first).is_none_or(|stream| stream.position < 3 * SIZE) {
+        world.run_for(Duration::from_millis(1));
+    }
+    world.crawling.insert(first, 0.0);
+    world.run_for(Duration::from_millis(800));
+    assert!(!world.aborts.contains(&first), "the third file comes over the same connection");
+    world.run_for(Duration::from_millis(800));
+    assert!(world.aborts.contains(&first), "its server has stopped");
+    world.run();
+    world.assert_each_byte_once();
+}
+
+#[test]
 fn a_server_that_pauses_in_each_answer_is_not_asked_for_all_twice() {
     let host = Host { rtt: Duration::from_millis(2), ..Host::default() };
     let mut world = World::new(fixed(4, 1)).host("one", host.files(80, |_| SIZE));
