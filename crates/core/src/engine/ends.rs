@@ -76,8 +76,7 @@ impl Engine {
         if !is_late && self.max_rate().is_none() {
             let silent = self.silent_streams(now, patience);
             let ends = silent.iter().filter(|(_, s)| self.may_have_lost_end(now, s, patience));
-            let is_stuck =
-                !self.is_drained && patience.is_stuck(ends.count(), self.streams.len());
+            let is_stuck = !self.is_drained && patience.is_stuck(ends.count(), self.streams.len());
             for (id, stream) in silent {
                 if self.may_hasten(now, id, &stream, patience, is_stuck) {
                     self.hasten(now, id, &stream);
