@@ -350,7 +350,7 @@ fn listings_with_nothing_to_fetch_say_so() {
         format!("{}: nothing matches: all of its files are left out", origin.url("/a/"))
     );
     let message = refused(WalkOptions::default(), &["/"]);
-    assert!(message.contains("only directories: -r"), "{message}");
+    assert!(message.contains("only directories: `recursive`"), "{message}");
     let out = tempfile::tempdir().unwrap();
     let txt = WalkOptions { include: Globs::parse(["*.txt"]).unwrap(), ..recursively() };
     let urls = [origin.url("/a/"), origin.url("/b/")];
