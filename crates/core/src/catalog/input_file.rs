@@ -104,10 +104,12 @@ fn read_urls(line: usize, text: &str) -> Result<Entry> {
 
 /// Whether another URL follows after a space, which `url` would have to encode.
 fn holds_another(url: &str) -> bool {
-    url.split_ascii_whitespace().skip(1).any(|next| {
-        let scheme = next.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-        matches!(scheme.as_deref(), Some("http" | "https"))
-    })
+    // Most lists have none, and may be long.
+    url.contains(' ')
+        && url.split_ascii_whitespace().skip(1).any(|next| {
+            let scheme = next.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+            matches!(scheme.as_deref(), Some("http" | "https"))
+        })
 }
 
 fn read_option(entry: Option<&mut Entry>, option: &str) -> Result<()> {

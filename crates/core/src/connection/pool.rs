@@ -310,12 +310,14 @@ impl OriginSet {
         Lease::new(connection, Rc::downgrade(self), bytes).awaited()
     }
 
-    /// Retires the connections beyond the limit: first those that have brought no answer, then the least busy ones.
+    /// Retires the connections beyond the limit: first those that have brought no answer, then the least busy ones. Those
+    /// that their server has ended, and that bring what is under way, have no part in it.
     fn apply_limit(&self) {
         let mut state = self.state.borrow_mut();
         let worth = |it: &Rc<Connection>| (it.has_answered.get(), it.outstanding.get());
         state.connections.sort_by_key(|connection| Reverse(worth(connection)));
-        for (rank, connection) in state.connections.iter().enumerate() {
+        let open = state.connections.iter().filter(|connection| !connection.is_closed());
+        for (rank, connection) in open.enumerate() {
             connection.retiring.set(rank >= self.limit.get());
         }
         drop(state);
