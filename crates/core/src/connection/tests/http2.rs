@@ -11,6 +11,7 @@ use http::Response;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use super::exchange::until;
 use super::*;
 use crate::ErrorKind;
 
@@ -238,6 +239,45 @@ fn a_server_that_goes_away_answers_what_it_has_begun_with() {
         assert_eq!(client.text(&url).await, "one");
         assert_eq!(client.text(&url).await, "two");
         assert_eq!(client.http.counters().opened, 2);
+    });
+}
+
+#[test]
+fn who_takes_the_place_of_one_that_goes_away_and_still_brings_something_stays() {
+    run(async {
+        let gate = Rc::new(Semaphore::new(0));
+        let inner = Rc::clone(&gate);
+        let url = server(move |number, mut connection| {
+            let gate = Rc::clone(&inner);
+            async move {
+                let Some(Ok((_, mut respond))) = connection.accept().await else { return };
+                if number > 1 {
+                    answer(respond, "two");
+                } else {
+                    let mut stream = respond.send_response(Response::new(()), false).unwrap();
+                    stream.send_data(Bytes::from_static(b"one"), false).unwrap();
+                    tokio::task::spawn_local(async move {
+                        gate.acquire().await.unwrap().forget();
+                        stream.send_data(Bytes::new(), true).unwrap();
+                    });
+                }
+                connection.graceful_shutdown();
+                while connection.accept().await.is_some() {}
+            }
+        })
+        .await;
+        let client = Rc::new(client());
+        client.http.set_limit(&origin(&url), 1);
+        let mut first = client.get(&url).await.unwrap();
+        let second = {
+            let (client, url) = (Rc::clone(&client), url.clone());
+            tokio::task::spawn_local(async move { client.text(&url).await })
+        };
+        until(|| second.is_finished() || client.http.counters().opened > 2).await;
+        assert_eq!(client.http.counters().opened, 2, "it was closed as one too many");
+        assert_eq!(second.await.unwrap(), "two");
+        gate.add_permits(1);
+        assert_eq!(read(&mut first).await.unwrap(), "one");
     });
 }
 
