@@ -90,7 +90,10 @@ struct Entry {
 
 fn read_urls(line: usize, text: &str) -> Result<Entry> {
     let mut urls = text.split('\t').map(str::trim).filter(|url| !url.is_empty());
-    if let Some(urls) = urls.clone().find(|url| holds_another(url)) {
+    // Most lines hold none, and lists may be long.
+    if text.contains(' ')
+        && let Some(urls) = urls.clone().find(|url| holds_another(url))
+    {
         let line = format!(
             "{}: URLs with a space between them: give each file a line, and separate mirrors of it by TAB",
             names::excerpt(urls)
@@ -105,11 +108,10 @@ fn read_urls(line: usize, text: &str) -> Result<Entry> {
 /// Whether another URL follows after a space, which `url` would have to encode.
 fn holds_another(url: &str) -> bool {
     // Most lists have none, and may be long.
-    url.contains(' ')
-        && url.split_ascii_whitespace().skip(1).any(|next| {
-            let scheme = next.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-            matches!(scheme.as_deref(), Some("http" | "https"))
-        })
+    url.split_ascii_whitespace().skip(1).any(|next| {
+        let scheme = next.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        matches!(scheme.as_deref(), Some("http" | "https"))
+    })
 }
 
 fn read_option(entry: Option<&mut Entry>, option: &str) -> Result<()> {
