@@ -107,7 +107,6 @@ fn read_urls(line: usize, text: &str) -> Result<Entry> {
 
 /// Whether another URL follows after a space, which `url` would have to encode.
 fn holds_another(url: &str) -> bool {
-    // Most lists have none, and may be long.
     url.split_ascii_whitespace().skip(1).any(|next| {
         let scheme = next.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         matches!(scheme.as_deref(), Some("http" | "https"))
