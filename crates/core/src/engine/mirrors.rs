@@ -39,16 +39,21 @@ impl Engine {
         self.give_up(file, failure);
     }
 
-    /// `origin`, which can't be reached, never was: as [`leave`](Self::leave).
+    /// `origin` can't be reached, and never was, or is tried in vain: as [`leave`](Self::leave).
     pub(super) fn leave_unreached(&mut self, origin: OriginId, failed: FileId) -> bool {
-        !self.origins[origin.0 as usize].has_answered() && self.leave(origin, failed)
+        let state = &self.origins[origin.0 as usize];
+        let may_come_back = state.has_answered() && state.connect_failures < self.tries_in_vain();
+        !may_come_back && self.leave(origin, failed)
     }
 
     /// `origin` refuses whatever it is asked for: as [`leave`](Self::leave).
     pub(super) fn leave_refusing(&mut self, origin: OriginId, failed: FileId) -> bool {
-        let patience = self.config.retry.attempts.min(IN_VAIN);
         let vain = self.origins[origin.0 as usize].budget.vain_requests();
-        vain >= patience && self.leave(origin, failed)
+        vain >= self.tries_in_vain() && self.leave(origin, failed)
+    }
+
+    fn tries_in_vain(&self) -> u32 {
+        self.config.retry.attempts.min(IN_VAIN)
     }
 
     /// Whatever `origin` has and can be had from another place is asked for there, and who has none may go on trying.

@@ -96,6 +96,26 @@ fn a_host_that_was_never_reached_is_left_at_once() {
 }
 
 #[test]
+fn a_host_that_dies_under_way_is_left_for_the_mirrors_after_some_seconds() {
+    for policy in policies() {
+        let name = policy.name().to_owned();
+        let host = Host::default().files(6, |_| 6 * MB);
+        let mut world = World::new(policy).host("one", host.clone()).host("two", host);
+        let mut specs = with_mirrors(&world);
+        for spec in &mut specs {
+            spec.mirrors.truncate(1);
+        }
+        world.get(specs);
+        world.run_for(Duration::from_secs(1));
+        world.host_mut("one").refuses = true;
+        world.break_all(ErrorKind::Reset);
+        world.run();
+        world.assert_each_byte_once();
+        assert!(world.seconds() < 30.0, "{name}: {}", world.seconds());
+    }
+}
+
+#[test]
 fn a_dead_or_broken_host_is_left_for_the_mirrors_after_its_retries() {
     for policy in policies() {
         let name = policy.name().to_owned();
