@@ -27,12 +27,10 @@ use pelton_algos::time::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use super::http1::MOST_INTERIM;
+use super::http1::{LONGEST_HEAD, MOST_INTERIM};
 pub(super) use body::Http2Body;
 use bursts::Bursts;
 
-/// What the fields of a head may take.
-const HEADERS: u32 = 16 * 1024;
 /// The largest window that there is: section 6.9.1.
 const MOST_WINDOW: u64 = (1 << 31) - 1;
 /// What bodies may hold back before the connection is told: less than the least window, and so much
@@ -119,7 +117,7 @@ where
         .initial_window_size(first as u32)
         .initial_connection_window_size(window as u32)
         .max_frame_size(buffers.frame as u32)
-        .max_header_list_size(HEADERS)
+        .max_header_list_size(LONGEST_HEAD as u32)
         .initial_max_send_streams(INITIAL_STREAMS)
         .enable_push(false)
         .handshake(Bursts::new(stream, Rc::clone(&came)))

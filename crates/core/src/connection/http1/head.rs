@@ -8,7 +8,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 
 /// The longest head that is taken: servers limit theirs to less.
-const LONGEST_HEAD: usize = 64 * 1024;
+pub(in crate::connection) const LONGEST_HEAD: usize = 64 * 1024;
 /// Most fields of a head.
 const MOST_FIELDS: usize = 512;
 

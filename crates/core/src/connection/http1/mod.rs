@@ -30,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
 pub(super) use body::Http1Body;
+pub(super) use head::LONGEST_HEAD;
 use io::SharedIo;
 pub(super) use pipe::Pipe;
 use turns::{Home, Lent, Place, Turn};
