@@ -96,18 +96,18 @@ impl Engine {
         let link = LinkEstimate { bandwidth, ..link };
         let times = self.spread.times();
         let held = self.held(&link, clusters);
+        let short = self.few_on_short_path();
         let (separate, few) = held.map_or_else(
             || {
                 let lossy = self.few_against_losses();
                 let few = connections::multiplexed(&link).max(self.few_at_end());
-                let few = few.min(self.few_on_short_path()).max(self.few_in_use()).max(lossy);
+                let few = few.min(short).max(self.few_in_use()).max(lossy);
                 (connections::with_room(&link).max(lossy), few)
             },
             |few| (few, few),
         );
         let separate = separate.saturating_mul(times);
-        let kept = if held.is_some() { 0 } else { self.kept_early() };
-        let kept = kept.min(self.few_on_short_path());
+        let kept = if held.is_some() { 0 } else { self.kept_early().min(short) };
         let sharing = few.max(kept).saturating_mul(times);
         let shared = sharing.min(separate).max(kept);
         let shared = shared + u32::from(self.spread.probes());
